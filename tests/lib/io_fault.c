@@ -1,0 +1,237 @@
+/* tests/lib/io_fault.c -- see tests/lib/io_fault.h. */
+#include "tests/lib/io_fault.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FD_MAX = 65536, NAME_BYTES = 64, SYNC_KINDS = 8 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct io_fault armed;
+static uint64_t struck;
+static char names[FD_MAX][NAME_BYTES];
+static struct {
+    char suffix[NAME_BYTES];
+    uint64_t count;
+} syncs[SYNC_KINDS];
+static struct io_calls calls;
+static struct io io = {.calls = &calls};
+
+static bool ends_in(const char *name, const char *suffix)
+{
+    const size_t name_size = strlen(name);
+    const size_t suffix_size = strlen(suffix);
+
+    return suffix_size <= name_size &&
+           strcmp(name + name_size - suffix_size, suffix) == 0;
+}
+
+/* Whether the armed fault strikes this call now. */
+static bool strikes(enum io_fault_call call, const char *name, int *errno_out)
+{
+    bool hit = false;
+
+    pthread_mutex_lock(&mutex);
+    if (armed.call == call && armed.times != 0 &&
+        (armed.suffix == NULL || ends_in(name, armed.suffix))) {
+        if (armed.after_calls > 0) {
+            armed.after_calls--;
+        } else {
+            hit = true;
+            struck++;
+            *errno_out = armed.sys_errno;
+            if (armed.times > 0) {
+                armed.times--;
+            }
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return hit;
+}
+
+static void name_of(int fd, char name[NAME_BYTES])
+{
+    pthread_mutex_lock(&mutex);
+    snprintf(name, NAME_BYTES, "%s", fd >= 0 && fd < FD_MAX ? names[fd] : "");
+    pthread_mutex_unlock(&mutex);
+}
+
+static int fault_open_file(struct io *self, int dir_fd, const char *name,
+                           enum io_open_mode mode)
+{
+    int sys_errno;
+    int fd;
+
+    (void)self;
+    if (strikes(IO_FAULT_OPEN, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    fd = io_posix()->calls->open_file(io_posix(), dir_fd, name, mode);
+    if (fd >= 0 && fd < FD_MAX) {
+        pthread_mutex_lock(&mutex);
+        snprintf(names[fd], NAME_BYTES, "%s", name);
+        pthread_mutex_unlock(&mutex);
+    }
+    return fd;
+}
+
+static ssize_t fault_read(struct io *self, int fd, void *target, size_t bytes,
+                          uint64_t offset)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    if (strikes(IO_FAULT_READ, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->read(io_posix(), fd, target, bytes, offset);
+}
+
+static ssize_t fault_writev(struct io *self, int fd, const struct iovec *iov,
+                            int iov_count, uint64_t offset)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    if (strikes(IO_FAULT_WRITE, name, &sys_errno)) {
+        if (sys_errno != 0) {
+            return -sys_errno;
+        }
+        /* Short: the first run, or half of it. */
+        return io_posix()->calls->writev(
+            io_posix(), fd,
+            &(struct iovec){.iov_base = iov[0].iov_base,
+                            .iov_len = iov_count > 1 ? iov[0].iov_len
+                                                     : iov[0].iov_len / 2},
+            1, offset);
+    }
+    return io_posix()->calls->writev(io_posix(), fd, iov, iov_count, offset);
+}
+
+static void count_sync(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const char *suffix = dot == NULL ? name : dot;
+
+    pthread_mutex_lock(&mutex);
+    for (size_t index = 0; index < SYNC_KINDS; index++) {
+        if (syncs[index].count == 0) {
+            snprintf(syncs[index].suffix, NAME_BYTES, "%s", suffix);
+        }
+        if (strcmp(syncs[index].suffix, suffix) == 0) {
+            syncs[index].count++;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static int fault_sync_data(struct io *self, int fd)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    count_sync(name);
+    if (strikes(IO_FAULT_SYNC, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->sync_data(io_posix(), fd);
+}
+
+static int fault_sync_dir(struct io *self, int fd)
+{
+    int sys_errno;
+
+    (void)self;
+    if (strikes(IO_FAULT_SYNC_DIR, "", &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->sync_dir(io_posix(), fd);
+}
+
+static int fault_allocate(struct io *self, int fd, uint64_t bytes)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    if (strikes(IO_FAULT_ALLOCATE, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->allocate(io_posix(), fd, bytes);
+}
+
+static int fault_rename(struct io *self, int from_fd, const char *from,
+                        int to_fd, const char *to)
+{
+    int sys_errno;
+
+    (void)self;
+    if (strikes(IO_FAULT_RENAME, to, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->rename(io_posix(), from_fd, from, to_fd, to);
+}
+
+static void fill_calls(void)
+{
+    calls = *io_posix()->calls;
+    calls.open_file = fault_open_file;
+    calls.read = fault_read;
+    calls.writev = fault_writev;
+    calls.sync_data = fault_sync_data;
+    calls.sync_dir = fault_sync_dir;
+    calls.allocate = fault_allocate;
+    calls.rename = fault_rename;
+}
+
+struct io *io_fault_io(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fill_calls);
+    return &io;
+}
+
+void io_fault_arm(const struct io_fault *fault)
+{
+    pthread_mutex_lock(&mutex);
+    armed = fault == NULL ? (struct io_fault){0} : *fault;
+    struck = 0;
+    pthread_mutex_unlock(&mutex);
+}
+
+uint64_t io_fault_count(void)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&mutex);
+    count = struck;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+uint64_t io_fault_syncs(const char *suffix)
+{
+    uint64_t count = 0;
+
+    pthread_mutex_lock(&mutex);
+    for (size_t index = 0; index < SYNC_KINDS; index++) {
+        if (strcmp(syncs[index].suffix, suffix) == 0) {
+            count = syncs[index].count;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return count;
+}

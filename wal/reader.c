@@ -1,0 +1,314 @@
+/* wal/reader.c -- see wal/reader.h. */
+#include "wal/reader.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { READER_WINDOW_BYTES = 256 << 10 };
+
+static enum stele_status list_segments(struct wal_reader *reader,
+                                       struct stele_error *error)
+{
+    struct wal_segment_list list;
+    enum stele_status status =
+        wal_segment_list_read(reader->wal_dir, &list, error);
+    size_t leftover_count;
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    /* Below the oldest needed one: leftovers of retention. */
+    leftover_count = wal_segment_list_lower(&list, reader->segment_oldest);
+    if (leftover_count > 0) {
+        list.count -= leftover_count;
+        memmove(list.seqs, list.seqs + leftover_count,
+                list.count * sizeof *list.seqs);
+    }
+    wal_segment_list_free(&reader->segments);
+    reader->segments = list;
+    return STELE_OK;
+}
+
+enum stele_status wal_reader_open(struct wal_reader *reader,
+                                  struct io_dir *wal_dir,
+                                  const struct wal_position *start,
+                                  uint64_t segment_oldest,
+                                  enum io_open_mode mode,
+                                  struct stele_error *error)
+{
+    enum stele_status status;
+    uint64_t seq;
+
+    *reader = (struct wal_reader){
+        .wal_dir = wal_dir,
+        .uuid = start->uuid,
+        .mode = mode,
+        .segment_oldest = segment_oldest,
+        .previous = *start,
+    };
+    status = list_segments(reader, error);
+    if (status != STELE_OK) {
+        goto out;
+    }
+    if (reader->segments.count == 0) {
+        status =
+            error_set(error, STELE_CORRUPT,
+                      "wal: no segment from %016" PRIx64 " on", segment_oldest);
+        goto out;
+    }
+    seq = start->unit == 0 ? reader->segments.seqs[0] : start->segment;
+    reader->list_index = wal_segment_list_lower(&reader->segments, seq);
+    if (reader->list_index == reader->segments.count ||
+        reader->segments.seqs[reader->list_index] != seq) {
+        status = error_set(error, STELE_CORRUPT,
+                           "wal/%016" PRIx64 ".wal: missing, unit %" PRIu64
+                           " is in it",
+                           seq, start->unit);
+        goto out;
+    }
+    status = wal_segment_open(wal_dir, seq, &reader->uuid, mode,
+                              &reader->segment, error);
+    reader->offset =
+        start->unit == 0 ? WAL_SEGMENT_HEADER_BYTES : start->end_offset;
+out:
+    if (status != STELE_OK) {
+        wal_reader_close(reader);
+    }
+    return status;
+}
+
+/* Make the bytes [offset, offset + bytes) of the segment available, if the
+ * segment has them; the caller has bounded `bytes` by its end. */
+static enum stele_status fetch(struct wal_reader *reader, uint64_t offset,
+                               size_t bytes, const uint8_t **data_out,
+                               struct stele_error *error)
+{
+    const uint64_t left = reader->segment.bytes - offset;
+    enum stele_status status;
+    size_t wanted;
+
+    assert(offset <= reader->segment.bytes && bytes <= left);
+    if (offset >= reader->window_offset &&
+        offset - reader->window_offset <= reader->window_bytes &&
+        bytes <=
+            reader->window_bytes - (size_t)(offset - reader->window_offset)) {
+        *data_out = reader->window + (offset - reader->window_offset);
+        return STELE_OK;
+    }
+    wanted = bytes > READER_WINDOW_BYTES ? bytes : READER_WINDOW_BYTES;
+    if (wanted > left) {
+        wanted = (size_t)left;
+    }
+    if (wanted > reader->window_capacity) {
+        uint8_t *grown = realloc(reader->window, wanted);
+
+        if (grown == NULL) {
+            return error_no_memory(error, "log reader");
+        }
+        reader->window = grown;
+        reader->window_capacity = wanted;
+    }
+    reader->window_bytes = 0;
+    status = io_file_read_exact(reader->segment.file, reader->window, wanted,
+                                offset, error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    reader->window_offset = offset;
+    reader->window_bytes = wanted;
+    *data_out = reader->window;
+    return STELE_OK;
+}
+
+/* Is there a whole unit, the next one, at reader->offset? */
+static enum stele_status try_here(struct wal_reader *reader,
+                                  struct wal_reader_unit *found,
+                                  bool *whole_out, struct stele_error *error)
+{
+    const struct wal_segment *segment = &reader->segment;
+    const uint64_t offset = reader->offset;
+    const uint64_t seed = wal_unit_seed(segment->salt, offset);
+    const uint8_t *data;
+    enum stele_status status;
+    uint64_t lsn_last;
+
+    *whole_out = false;
+    if (offset >= segment->bytes ||
+        segment->bytes - offset < WAL_UNIT_HEADER_BYTES) {
+        return STELE_OK;
+    }
+    status = fetch(reader, offset, WAL_UNIT_HEADER_BYTES, &data, error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    if (!wal_unit_decode_header(data, seed, segment->seq, offset,
+                                segment->bytes, &found->unit)) {
+        return STELE_OK;
+    }
+    status = fetch(reader, offset,
+                   WAL_UNIT_HEADER_BYTES + (size_t)found->unit.body_bytes,
+                   &data, error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    found->header = data;
+    found->body = data + WAL_UNIT_HEADER_BYTES;
+    if (!wal_unit_is_whole(&found->unit, found->body, seed, &reader->previous,
+                           &lsn_last)) {
+        return STELE_OK;
+    }
+    found->position = (struct wal_position){
+        .uuid = reader->uuid,
+        .lsn = lsn_last,
+        .unit = found->unit.number,
+        .chain = found->unit.chain,
+        .segment = segment->seq,
+        .start_offset = offset,
+        .end_offset = offset + wal_unit_padded_bytes(found->unit.body_bytes),
+    };
+    *whole_out = true;
+    return STELE_OK;
+}
+
+/* Look at offset 4096 of each later segment. On success the reader stands in
+ * that one, otherwise where it stood. */
+static enum stele_status try_later(struct wal_reader *reader,
+                                   struct wal_reader_unit *found,
+                                   bool *whole_out, struct stele_error *error)
+{
+    const struct wal_segment here = reader->segment;
+    const uint64_t offset = reader->offset;
+    enum stele_status status = STELE_OK;
+
+    *whole_out = false;
+    for (size_t index = reader->list_index + 1; index < reader->segments.count;
+         index++) {
+        status = wal_segment_open(reader->wal_dir, reader->segments.seqs[index],
+                                  &reader->uuid, reader->mode, &reader->segment,
+                                  error);
+        if (status != STELE_OK) {
+            break;
+        }
+        reader->offset = WAL_SEGMENT_HEADER_BYTES;
+        reader->window_bytes = 0;
+        status = try_here(reader, found, whole_out, error);
+        if (status == STELE_OK && *whole_out) {
+            struct wal_segment left = here;
+
+            wal_segment_close(&left);
+            reader->list_index = index;
+            return STELE_OK;
+        }
+        wal_segment_close(&reader->segment);
+        if (status != STELE_OK) {
+            break;
+        }
+    }
+    reader->segment = here;
+    reader->offset = offset;
+    reader->window_bytes = 0;
+    return status;
+}
+
+enum stele_status wal_reader_next(struct wal_reader *reader,
+                                  struct wal_reader_unit *unit_out,
+                                  bool *whole_out, struct stele_error *error)
+{
+    struct wal_reader_unit found;
+    enum stele_status status = try_here(reader, &found, whole_out, error);
+
+    if (status == STELE_OK && !*whole_out) {
+        status = try_later(reader, &found, whole_out, error);
+    }
+    if (status == STELE_OK && *whole_out) {
+        reader->previous = found.position;
+        reader->offset = found.position.end_offset;
+        *unit_out = found;
+    }
+    return status;
+}
+
+enum stele_status wal_reader_refresh(struct wal_reader *reader,
+                                     struct stele_error *error)
+{
+    const uint64_t seq = reader->segment.seq;
+    enum stele_status status = list_segments(reader, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    reader->window_bytes = 0;
+    reader->list_index = wal_segment_list_lower(&reader->segments, seq);
+    if (reader->list_index == reader->segments.count ||
+        reader->segments.seqs[reader->list_index] != seq) {
+        return error_set(error, STELE_NOT_FOUND,
+                         "wal/%016" PRIx64 ".wal: no longer needed", seq);
+    }
+    return STELE_OK;
+}
+
+enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
+                                            const struct wal_position *position,
+                                            uint64_t segment_oldest,
+                                            bool *found_out,
+                                            struct stele_error *error)
+{
+    uint8_t header[WAL_UNIT_HEADER_BYTES];
+    struct wal_segment segment;
+    struct wal_unit unit;
+    enum stele_status status;
+
+    if (position->unit == 0) {
+        const struct checksum128 origin = wal_chain_origin(&position->uuid);
+
+        *found_out = memcmp(origin.bytes, position->chain.bytes,
+                            sizeof origin.bytes) == 0;
+        return STELE_OK;
+    }
+    *found_out = false;
+    if (position->segment < segment_oldest) {
+        return STELE_OK;
+    }
+    status = wal_segment_open(wal_dir, position->segment, &position->uuid,
+                              IO_OPEN_READ, &segment, error);
+    if (status == STELE_NOT_FOUND) {
+        return STELE_OK;
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    if (position->start_offset < segment.bytes &&
+        segment.bytes - position->start_offset >= sizeof header) {
+        status = io_file_read_exact(segment.file, header, sizeof header,
+                                    position->start_offset, error);
+        if (status == STELE_OK) {
+            *found_out =
+                wal_unit_decode_header(
+                    header, wal_unit_seed(segment.salt, position->start_offset),
+                    segment.seq, position->start_offset, segment.bytes,
+                    &unit) &&
+                unit.number == position->unit &&
+                memcmp(unit.chain.bytes, position->chain.bytes,
+                       CHECKSUM128_BYTES) == 0 &&
+                position->end_offset ==
+                    position->start_offset +
+                        wal_unit_padded_bytes(unit.body_bytes);
+        }
+    }
+    wal_segment_close(&segment);
+    return status;
+}
+
+void wal_reader_close(struct wal_reader *reader)
+{
+    wal_segment_close(&reader->segment);
+    wal_segment_list_free(&reader->segments);
+    free(reader->window);
+    reader->window = NULL;
+    reader->window_bytes = 0;
+    reader->window_capacity = 0;
+}

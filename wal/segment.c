@@ -1,0 +1,424 @@
+/*
+ * wal/segment.c -- see wal/segment.h.
+ *
+ * Preparing, the happy path: create <seq>.tmp; reserve; write header and zeros;
+ * sync; rename to <seq>.wal; sync wal/. A failure before the rename removes the
+ * temporary. Runs in the log keeper, or in a leader that found none prepared.
+ */
+#include "wal/segment.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/error.h"
+
+enum {
+    SEGMENT_CHECKSUM_OFFSET = 56,
+    SEGMENT_FIELDS_END = 64,
+    SEGMENT_CHUNK_BYTES = 1 << 20, /* Of zeros a write, and of one read. */
+    SEQ_DIGITS = 16,
+};
+
+static const uint8_t segment_magic[8] = "STELESEG";
+
+/* ---- Names ---------------------------------------------------------------- */
+
+void wal_segment_name(uint64_t seq, char name_out[WAL_SEGMENT_NAME_BYTES])
+{
+    snprintf(name_out, WAL_SEGMENT_NAME_BYTES, "%016" PRIx64 ".wal", seq);
+}
+
+static void temporary_name(uint64_t seq, char name_out[WAL_SEGMENT_NAME_BYTES])
+{
+    snprintf(name_out, WAL_SEGMENT_NAME_BYTES, "%016" PRIx64 ".tmp", seq);
+}
+
+static bool parse_name(const char *name, const char *suffix, uint64_t *seq_out)
+{
+    uint64_t seq = 0;
+
+    if (strlen(name) != WAL_SEGMENT_NAME_BYTES - 1 ||
+        strcmp(name + SEQ_DIGITS, suffix) != 0) {
+        return false;
+    }
+    for (size_t index = 0; index < SEQ_DIGITS; index++) {
+        const char digit = name[index];
+
+        if (digit >= '0' && digit <= '9') {
+            seq = seq << 4 | (uint64_t)(digit - '0');
+        } else if (digit >= 'a' && digit <= 'f') {
+            seq = seq << 4 | (uint64_t)(digit - 'a' + 10);
+        } else {
+            return false;
+        }
+    }
+    *seq_out = seq;
+    return true;
+}
+
+bool wal_segment_parse_name(const char *name, uint64_t *seq_out)
+{
+    return parse_name(name, ".wal", seq_out);
+}
+
+bool wal_segment_is_temporary(const char *name)
+{
+    uint64_t ignored;
+
+    return parse_name(name, ".tmp", &ignored);
+}
+
+/* ---- Preparing ------------------------------------------------------------ */
+
+static void encode_header(const struct wal_segment *segment,
+                          const struct wal_uuid *uuid,
+                          uint8_t target[SEGMENT_FIELDS_END])
+{
+    struct byte_writer out = byte_writer_init(target, SEGMENT_FIELDS_END);
+
+    byte_writer_copy(&out, segment_magic, sizeof segment_magic);
+    byte_writer_u32(&out, WAL_SEGMENT_VERSION);
+    byte_writer_u32(&out, 0);
+    byte_writer_copy(&out, uuid->bytes, WAL_UUID_BYTES);
+    byte_writer_u64(&out, segment->seq);
+    byte_writer_u64(&out, segment->bytes);
+    byte_writer_u64(&out, segment->salt);
+    byte_writer_u64(&out, checksum64(target, SEGMENT_CHECKSUM_OFFSET, 0));
+    assert(out.offset == SEGMENT_FIELDS_END);
+}
+
+/* Write header and zeros into the new, empty file, and sync it. */
+static enum stele_status fill(const struct wal_segment *segment,
+                              const struct wal_uuid *uuid,
+                              enum io_fs_kind fs_kind,
+                              struct stele_error *error)
+{
+    uint8_t *chunk = calloc(1, SEGMENT_CHUNK_BYTES);
+    enum stele_status status;
+
+    if (chunk == NULL) {
+        return error_no_memory(error, "segment");
+    }
+    /* Learn early that the disk is full, and get the blocks in one piece. */
+    status = io_file_allocate(segment->file, segment->bytes, error);
+    if (status == STELE_UNSUPPORTED) {
+        status = STELE_OK;
+    }
+    for (uint64_t offset = SEGMENT_CHUNK_BYTES;
+         status == STELE_OK && fs_kind != IO_FS_COPY_ON_WRITE &&
+         offset < segment->bytes;
+         offset += SEGMENT_CHUNK_BYTES) {
+        const uint64_t left = segment->bytes - offset;
+
+        status = io_file_write(segment->file, chunk,
+                               left < SEGMENT_CHUNK_BYTES ? (size_t)left
+                                                          : SEGMENT_CHUNK_BYTES,
+                               offset, error);
+    }
+    if (status == STELE_OK) {
+        encode_header(segment, uuid, chunk);
+        status = io_file_write(segment->file, chunk,
+                               fs_kind == IO_FS_COPY_ON_WRITE
+                                   ? WAL_SEGMENT_HEADER_BYTES
+                                   : SEGMENT_CHUNK_BYTES,
+                               0, error);
+    }
+    if (status == STELE_OK) {
+        /* Before the name exists: on xfs a rename without this leaves an empty
+         * file under the final name after a power cut. */
+        status = io_file_sync(segment->file, error);
+    }
+    free(chunk);
+    return status;
+}
+
+enum stele_status wal_segment_prepare(struct io_dir *wal_dir, uint64_t seq,
+                                      const struct wal_uuid *uuid,
+                                      uint64_t bytes, enum io_fs_kind fs_kind,
+                                      struct wal_segment *segment_out,
+                                      bool *names_unknown_out,
+                                      struct stele_error *error)
+{
+    struct wal_segment segment = {.seq = seq, .bytes = bytes};
+    char temporary[WAL_SEGMENT_NAME_BYTES];
+    char name[WAL_SEGMENT_NAME_BYTES];
+    struct io_file_info ignored;
+    enum stele_status status;
+
+    assert(bytes >= WAL_SEGMENT_BYTES_MIN && bytes <= WAL_SEGMENT_BYTES_MAX &&
+           bytes % WAL_SEGMENT_HEADER_BYTES == 0);
+    *names_unknown_out = false;
+    temporary_name(seq, temporary);
+    wal_segment_name(seq, name);
+
+    /* The rename below must never replace a segment. */
+    status = io_info(wal_dir, name, &ignored, error);
+    if (status != STELE_NOT_FOUND) {
+        return status != STELE_OK
+                   ? status
+                   : error_set(error, STELE_EXISTS,
+                               "prepare segment: wal/%s exists", name);
+    }
+    status = io_random(io_dir_io(wal_dir), &segment.salt, sizeof segment.salt,
+                       error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_file_open(wal_dir, temporary, IO_OPEN_CREATE_NEW, &segment.file,
+                          error);
+    if (status == STELE_EXISTS) {
+        /* Left by a try of this process that could not clean up. */
+        status = io_unlink(wal_dir, temporary, error);
+        if (status == STELE_OK) {
+            status = io_file_open(wal_dir, temporary, IO_OPEN_CREATE_NEW,
+                                  &segment.file, error);
+        }
+    }
+    if (status != STELE_OK) {
+        return error_wrap(error, status, "prepare segment");
+    }
+    status = fill(&segment, uuid, fs_kind, error);
+    if (status == STELE_OK) {
+        status = io_rename(wal_dir, temporary, wal_dir, name, error);
+    }
+    if (status != STELE_OK) {
+        struct stele_error ignored_error;
+
+        if (io_unlink(wal_dir, temporary, &ignored_error) != STELE_OK) {
+            /* It is only a temporary; the next open removes it. */
+        }
+        wal_segment_close(&segment);
+        return error_wrap(error, status, "prepare segment");
+    }
+    /* A unit in a file whose name is not durable is not durable. */
+    status = io_dir_sync(wal_dir, error);
+    if (status != STELE_OK) {
+        *names_unknown_out = true;
+        wal_segment_close(&segment);
+        return error_wrap(error, status, "prepare segment");
+    }
+    *segment_out = segment;
+    return STELE_OK;
+}
+
+/* ---- Opening ---------------------------------------------------------------- */
+
+static enum stele_status decode_header(
+    const uint8_t source[WAL_SEGMENT_HEADER_BYTES], uint64_t size_bytes,
+    const struct wal_uuid *uuid, struct wal_segment *segment,
+    struct stele_error *error)
+{
+    struct byte_reader in = byte_reader_init(source, SEGMENT_FIELDS_END);
+    const char *name = io_file_name(segment->file);
+    const uint8_t *magic = byte_reader_take(&in, sizeof segment_magic);
+    const uint32_t version = byte_reader_u32(&in);
+    struct wal_uuid found;
+    uint64_t seq;
+    uint64_t checksum;
+
+    (void)byte_reader_u32(&in);
+    byte_reader_copy(&in, found.bytes, WAL_UUID_BYTES);
+    seq = byte_reader_u64(&in);
+    segment->bytes = byte_reader_u64(&in);
+    segment->salt = byte_reader_u64(&in);
+    checksum = byte_reader_u64(&in);
+    assert(!in.failed);
+
+    if (memcmp(magic, segment_magic, sizeof segment_magic) != 0 ||
+        checksum != checksum64(source, SEGMENT_CHECKSUM_OFFSET, 0)) {
+        return error_set(error, STELE_CORRUPT,
+                         "%s: offset 0: not a valid segment header", name);
+    }
+    if (version != WAL_SEGMENT_VERSION) {
+        return error_set(error, STELE_FOREIGN,
+                         "%s: offset 8: format version %" PRIu32
+                         ", this program knows %d",
+                         name, version, WAL_SEGMENT_VERSION);
+    }
+    if (!wal_uuid_equal(&found, uuid)) {
+        return error_set(error, STELE_FOREIGN,
+                         "%s: offset 16: belongs to another store", name);
+    }
+    if (seq != segment->seq) {
+        return error_set(error, STELE_CORRUPT,
+                         "%s: offset 32: is segment %016" PRIx64
+                         " by its header",
+                         name, seq);
+    }
+    if (segment->bytes < WAL_SEGMENT_BYTES_MIN ||
+        segment->bytes > WAL_SEGMENT_BYTES_MAX ||
+        segment->bytes % WAL_SEGMENT_HEADER_BYTES != 0 ||
+        segment->bytes != size_bytes) {
+        return error_set(error, STELE_CORRUPT,
+                         "%s: the file has %" PRIu64
+                         " bytes, expected %" PRIu64,
+                         name, size_bytes, segment->bytes);
+    }
+    return STELE_OK;
+}
+
+enum stele_status wal_segment_open(struct io_dir *wal_dir, uint64_t seq,
+                                   const struct wal_uuid *uuid,
+                                   enum io_open_mode mode,
+                                   struct wal_segment *segment_out,
+                                   struct stele_error *error)
+{
+    struct wal_segment segment = {.seq = seq};
+    uint8_t header[WAL_SEGMENT_HEADER_BYTES];
+    char name[WAL_SEGMENT_NAME_BYTES];
+    struct io_file_info info;
+    enum stele_status status;
+
+    wal_segment_name(seq, name);
+    status = io_file_open(wal_dir, name, mode, &segment.file, error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_file_info(segment.file, &info, error);
+    if (status == STELE_OK && info.type != IO_TYPE_REGULAR) {
+        status =
+            error_set(error, STELE_CORRUPT, "wal/%s: not a regular file", name);
+    }
+    if (status == STELE_OK) {
+        status =
+            io_file_read_exact(segment.file, header, sizeof header, 0, error);
+    }
+    if (status == STELE_OK) {
+        status = decode_header(header, info.size_bytes, uuid, &segment, error);
+    }
+    if (status != STELE_OK) {
+        wal_segment_close(&segment);
+        return status;
+    }
+    *segment_out = segment;
+    return STELE_OK;
+}
+
+enum stele_status wal_segment_is_unused(const struct wal_segment *segment,
+                                        bool *unused_out,
+                                        struct stele_error *error)
+{
+    uint8_t *chunk = malloc(SEGMENT_CHUNK_BYTES);
+    enum stele_status status = STELE_OK;
+    bool unused = true;
+
+    if (chunk == NULL) {
+        return error_no_memory(error, "segment");
+    }
+    for (uint64_t offset = WAL_SEGMENT_HEADER_BYTES;
+         unused && offset < segment->bytes;) {
+        const uint64_t left = segment->bytes - offset;
+        const size_t bytes =
+            left < SEGMENT_CHUNK_BYTES ? (size_t)left : SEGMENT_CHUNK_BYTES;
+
+        status = io_file_read_exact(segment->file, chunk, bytes, offset, error);
+        if (status != STELE_OK) {
+            break;
+        }
+        unused = bytes_are_zero(chunk, bytes);
+        offset += bytes;
+    }
+    free(chunk);
+    if (status == STELE_OK) {
+        *unused_out = unused;
+    }
+    return status;
+}
+
+void wal_segment_close(struct wal_segment *segment)
+{
+    io_file_close(segment->file);
+    segment->file = NULL;
+}
+
+/* ---- Listing ------------------------------------------------------------------ */
+
+static enum stele_status list_visit(void *context, const char *name,
+                                    struct stele_error *error)
+{
+    struct wal_segment_list *list = context;
+    uint64_t *grown;
+    uint64_t seq;
+
+    if (wal_segment_is_temporary(name)) {
+        list->temporaries = true;
+    }
+    if (!wal_segment_parse_name(name, &seq)) {
+        return STELE_OK;
+    }
+    /* Grow at powers of two. */
+    if ((list->count & (list->count - 1)) == 0) {
+        const size_t capacity = list->count == 0 ? 1 : list->count * 2;
+
+        grown = realloc(list->seqs, capacity * sizeof *grown);
+        if (grown == NULL) {
+            return error_no_memory(error, "segment list");
+        }
+        list->seqs = grown;
+    }
+    list->seqs[list->count++] = seq;
+    return STELE_OK;
+}
+
+static int compare_seqs(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+enum stele_status wal_segment_list_read(struct io_dir *wal_dir,
+                                        struct wal_segment_list *list_out,
+                                        struct stele_error *error)
+{
+    struct wal_segment_list list = {0};
+    const enum stele_status status =
+        io_dir_list(wal_dir, list_visit, &list, error);
+
+    if (status != STELE_OK) {
+        wal_segment_list_free(&list);
+        return status;
+    }
+    if (list.count > 0) {
+        qsort(list.seqs, list.count, sizeof *list.seqs, compare_seqs);
+    }
+    *list_out = list;
+    return STELE_OK;
+}
+
+void wal_segment_list_free(struct wal_segment_list *list)
+{
+    free(list->seqs);
+    *list = (struct wal_segment_list){0};
+}
+
+size_t wal_segment_list_lower(const struct wal_segment_list *list, uint64_t seq)
+{
+    size_t index = 0;
+
+    while (index < list->count && list->seqs[index] < seq) {
+        index++;
+    }
+    return index;
+}
+
+static enum stele_status remove_temporary(void *context, const char *name,
+                                          struct stele_error *error)
+{
+    struct io_dir *wal_dir = context;
+
+    return wal_segment_is_temporary(name) ? io_unlink(wal_dir, name, error)
+                                          : STELE_OK;
+}
+
+enum stele_status wal_segment_remove_temporaries(struct io_dir *wal_dir,
+                                                 struct stele_error *error)
+{
+    return io_dir_list(wal_dir, remove_temporary, wal_dir, error);
+}
