@@ -1,0 +1,389 @@
+/* engine/base_open.c -- see engine/base_open.h. */
+#include "engine/base_open.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/checkpoint.h"
+#include "engine/index_file.h"
+#include "engine/replay.h"
+#include "wal/unit.h"
+
+enum {
+    READERS_SPARE = 64, /* Leaders, verifiers, and other processes. */
+    SET_ASIDE_TRIES_MAX = 10000,
+};
+
+struct index_options base_index_options(const struct stele *store)
+{
+    return (struct index_options){
+        .map_bytes = store->options.index_map_bytes,
+        .readers_max = store->options.views_max + READERS_SPARE,
+        .read_only = store->read_only,
+    };
+}
+
+/* "<store>/<name>", for LMDB. */
+static char *path_of(const struct stele *store, const char *name)
+{
+    const char *dir = io_dir_path(store->dir);
+    const size_t bytes = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(bytes);
+
+    if (path != NULL) {
+        snprintf(path, bytes, "%s/%s", dir, name);
+    }
+    return path;
+}
+
+static enum stele_status data_info(struct stele *store, const char *dir_name,
+                                   struct io_file_info *info_out,
+                                   struct stele_error *error)
+{
+    struct io_dir *dir;
+    enum stele_status status =
+        io_dir_open_in(store->dir, dir_name, &dir, error);
+
+    if (status == STELE_OK) {
+        status = io_info(dir, INDEX_DATA_NAME, info_out, error);
+        io_dir_close(dir);
+    }
+    return status;
+}
+
+/* Is it the file that ANCHOR names? */
+static enum stele_status check_identity(struct stele *store, bool *ours_out,
+                                        struct stele_error *why,
+                                        struct stele_error *error)
+{
+    struct io_file_info info;
+    enum stele_status status;
+
+    *ours_out = false;
+    if (store->anchor.index_generation == 0) {
+        error_set(why, STELE_NOT_FOUND, "no index was built yet");
+        return STELE_OK;
+    }
+    if (store->anchor.index_suspect) {
+        error_set(why, STELE_CORRUPT, "an earlier commit of the index failed");
+        return STELE_OK;
+    }
+    status = data_info(store, STORE_INDEX_NAME, &info, error);
+    if (status == STELE_NOT_FOUND) {
+        error_set(why, STELE_NOT_FOUND, "index/data.mdb is missing");
+        return STELE_OK;
+    }
+    if (status != STELE_OK) {
+        return status; /* EACCES, EMFILE, EIO are not absence. */
+    }
+    if (info.type != IO_TYPE_REGULAR ||
+        info.inode != store->anchor.index_inode ||
+        info.birth_time_ns != store->anchor.index_birth_ns) {
+        error_set(why, STELE_FOREIGN,
+                  "index/data.mdb is not the file that ANCHOR names (a copy?)");
+        return STELE_OK;
+    }
+    *ours_out = true;
+    return STELE_OK;
+}
+
+enum stele_status base_open(struct stele *store, bool *usable_out,
+                            struct stele_error *why, struct stele_error *error)
+{
+    const struct index_options options = base_index_options(store);
+    struct stele_error reason = {0};
+    enum stele_status status =
+        check_identity(store, usable_out, &reason, error);
+    const struct index_identity *identity;
+    char *path;
+
+    if (why != NULL) {
+        *why = reason;
+    }
+    if (status != STELE_OK || !*usable_out) {
+        return status;
+    }
+    path = path_of(store, STORE_INDEX_NAME);
+    if (path == NULL) {
+        return error_no_memory(error, "path of the index");
+    }
+    status = index_open(path, &options, &store->index, &reason);
+    free(path);
+    if (status == STELE_OK) {
+        identity = index_identity(store->index);
+        if (wal_uuid_equal(&identity->uuid, &store->uuid) &&
+            identity->generation == store->anchor.index_generation) {
+            return STELE_OK;
+        }
+        index_close(store->index);
+        store->index = NULL;
+        status = error_set(&reason, STELE_FOREIGN,
+                           "the index belongs to another store or is of "
+                           "another generation");
+    }
+    *usable_out = false;
+    if (why != NULL) {
+        *why = reason;
+    }
+    if (status == STELE_CORRUPT || status == STELE_FOREIGN ||
+        status == STELE_NOT_FOUND) {
+        return STELE_OK; /* Expendable. */
+    }
+    if (error != NULL) {
+        *error = reason;
+    }
+    return status;
+}
+
+/* ---- Setting aside ------------------------------------------------------------ */
+
+struct emptying {
+    struct io_dir *dir;
+};
+
+static enum stele_status unlink_entry(void *context, const char *name,
+                                      struct stele_error *error)
+{
+    struct emptying *emptying = context;
+
+    return io_unlink(emptying->dir, name, error);
+}
+
+/* index.tmp/, which an earlier process left: a temporary of ours. */
+static enum stele_status remove_index_tmp(struct stele *store,
+                                          struct stele_error *error)
+{
+    struct emptying emptying;
+    enum stele_status status =
+        io_dir_open_in(store->dir, STORE_INDEX_TMP_NAME, &emptying.dir, error);
+
+    if (status == STELE_NOT_FOUND) {
+        return STELE_OK;
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_dir_list(emptying.dir, unlink_entry, &emptying, error);
+    io_dir_close(emptying.dir);
+    return status == STELE_OK
+               ? io_rmdir(store->dir, STORE_INDEX_TMP_NAME, error)
+               : status;
+}
+
+enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
+{
+    struct io_dir *quarantine = NULL;
+    struct io_file_info ignored;
+    enum stele_status status = remove_index_tmp(store, error);
+
+    if (status == STELE_OK) {
+        status = io_info(store->dir, STORE_INDEX_NAME, &ignored, error);
+        if (status == STELE_NOT_FOUND) {
+            return STELE_OK;
+        }
+    }
+    if (status == STELE_OK) {
+        status = io_dir_create_in(store->dir, STORE_QUARANTINE_NAME, error);
+        if (status == STELE_EXISTS) {
+            status = STELE_OK;
+        }
+    }
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_QUARANTINE_NAME, &quarantine,
+                                error);
+    }
+    for (int tries = 1; status == STELE_OK && tries < SET_ASIDE_TRIES_MAX;
+         tries++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "index.%04d", tries);
+        status = io_info(quarantine, name, &ignored, error);
+        if (status == STELE_NOT_FOUND) {
+            status = io_rename(store->dir, STORE_INDEX_NAME, quarantine, name,
+                               error);
+            break;
+        }
+    }
+    if (status == STELE_OK) {
+        status = io_dir_sync(quarantine, error);
+    }
+    if (status == STELE_OK) {
+        /* Before a new index/ gets the name. */
+        status = io_dir_sync(store->dir, error);
+    }
+    io_dir_close(quarantine);
+    return status == STELE_OK
+               ? STELE_OK
+               : error_wrap(error, status, "set the index aside");
+}
+
+/* ---- Rebuilding ------------------------------------------------------------------ */
+
+/* The index under construction, and the part of the log that is not in it. */
+struct rebuild {
+    struct stele *store;
+    struct index *index;
+    struct wal_position applied;
+    struct wal_position read; /* In `replay`, the records after `applied`. */
+    struct replay replay;
+};
+
+static enum stele_status fresh_memtable(struct rebuild *rebuild,
+                                        struct stele_error *error)
+{
+    memtable_unref(rebuild->replay.memtable);
+    rebuild->replay.memtable = NULL;
+    replay_deinit(&rebuild->replay);
+    return memtable_create(rebuild->store->options.memtable_bytes,
+                           rebuild->store->hash_seed, &rebuild->replay.memtable,
+                           error);
+}
+
+static enum stele_status flush(struct rebuild *rebuild,
+                               struct stele_error *error)
+{
+    const struct state_layer layer = {.memtable = rebuild->replay.memtable,
+                                      .ranges = rebuild->replay.ranges};
+    struct checkpoint *checkpoint;
+    enum stele_status status = checkpoint_create(
+        rebuild->index, &layer, &rebuild->applied, &rebuild->read,
+        rebuild->store->tuning.checkpoint_pages_max, &checkpoint, error);
+    bool done = false;
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    while (status == STELE_OK && !done) {
+        status = checkpoint_step(checkpoint, UINT64_MAX, &done, error);
+    }
+    checkpoint_destroy(checkpoint);
+    if (status == STELE_OK) {
+        rebuild->applied = rebuild->read;
+        status = fresh_memtable(rebuild, error);
+    }
+    return status;
+}
+
+/* Replay the log from the start, a memtable at a time. What is left in the last
+ * one is replayed again by the open itself. */
+static enum stele_status fill(struct rebuild *rebuild,
+                              struct stele_error *error)
+{
+    struct stele *store = rebuild->store;
+    struct wal_reader reader;
+    enum stele_status status = fresh_memtable(rebuild, error);
+
+    if (status == STELE_OK) {
+        status =
+            wal_reader_open(&reader, store->wal_dir, &rebuild->read,
+                            store->anchor.segment_oldest, IO_OPEN_READ, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    while (status == STELE_OK &&
+           rebuild->read.unit < store->recovery.end.unit) {
+        struct wal_reader_unit unit;
+        bool whole;
+
+        status = wal_reader_next(&reader, &unit, &whole, error);
+        if (status == STELE_OK && !whole) {
+            status = error_set(error, STELE_CORRUPT,
+                               "the log ends before unit %" PRIu64,
+                               store->recovery.end.unit);
+        }
+        if (status == STELE_OK) {
+            status = replay_unit(&rebuild->replay, &unit, error);
+            rebuild->read = unit.position;
+        }
+        if (status == STELE_OK && memtable_bytes(rebuild->replay.memtable) >=
+                                      store->options.memtable_bytes) {
+            status = flush(rebuild, error);
+        }
+    }
+    wal_reader_close(&reader);
+    return status;
+}
+
+static void name_index(struct wal_anchor *anchor, const void *context)
+{
+    const struct io_file_info *info = context;
+
+    anchor->index_generation++;
+    anchor->index_inode = info->inode;
+    anchor->index_birth_ns = info->birth_time_ns;
+    anchor->index_format = INDEX_FORMAT_VERSION;
+    anchor->index_suspect = false;
+}
+
+static enum stele_status build(struct stele *store, const char *path,
+                               struct stele_error *error)
+{
+    const struct index_options options = base_index_options(store);
+    const struct index_identity identity = {
+        .uuid = store->uuid,
+        .generation = store->anchor.index_generation + 1,
+    };
+    struct rebuild rebuild = {
+        .store = store,
+        .applied = wal_position_origin(&store->uuid),
+        .read = wal_position_origin(&store->uuid),
+    };
+    enum stele_status status =
+        io_dir_create_in(store->dir, STORE_INDEX_TMP_NAME, error);
+
+    if (status == STELE_OK) {
+        status =
+            index_create(path, &options, &identity, &rebuild.applied, error);
+    }
+    if (status == STELE_OK) {
+        status = index_open(path, &options, &rebuild.index, error);
+    }
+    if (status == STELE_OK) {
+        status = fill(&rebuild, error);
+    }
+    index_close(rebuild.index);
+    memtable_unref(rebuild.replay.memtable);
+    replay_deinit(&rebuild.replay);
+    return status;
+}
+
+enum stele_status base_rebuild(struct stele *store, struct stele_error *error)
+{
+    struct io_file_info info;
+    struct stele_error why = {0};
+    bool usable = false;
+    char *path = path_of(store, STORE_INDEX_TMP_NAME);
+    enum stele_status status = path == NULL
+                                   ? error_no_memory(error, "path of the index")
+                                   : build(store, path, error);
+
+    free(path);
+    if (status == STELE_OK) {
+        status = io_rename(store->dir, STORE_INDEX_TMP_NAME, store->dir,
+                           STORE_INDEX_NAME, error);
+    }
+    if (status == STELE_OK) {
+        /* ANCHOR must not name an index whose name a power cut could take. */
+        status = io_dir_sync(store->dir, error);
+    }
+    if (status == STELE_OK) {
+        status = data_info(store, STORE_INDEX_NAME, &info, error);
+    }
+    if (status == STELE_OK) {
+        status = store_write_anchor(store, name_index, &info, error);
+    }
+    if (status == STELE_OK) {
+        status = base_open(store, &usable, &why, error);
+    }
+    if (status == STELE_OK && !usable) {
+        status = error_set(error, STELE_IO,
+                           "the index that was just built is refused: %s",
+                           why.message);
+    }
+    return status == STELE_OK ? STELE_OK
+                              : error_wrap(error, status, "rebuild the index");
+}

@@ -1,0 +1,43 @@
+/*
+ * engine/base_open.h -- deciding whether the index may be the base, and making a
+ * new one when not.
+ *
+ * LMDB crashes on garbage, so a file that is not provably ours is never handed
+ * to it: index/data.mdb must be the very file that ANCHOR names (inode and birth
+ * time: a copy is another file), a regular one, and as long as its meta page
+ * claims (engine/index.h). Then its uuid, generation and positions must check
+ * against the log. Otherwise it is set aside in quarantine/ and built anew: the
+ * log is the truth, the index is expendable.
+ */
+#ifndef ENGINE_BASE_OPEN_H
+#define ENGINE_BASE_OPEN_H
+
+#include <stdbool.h>
+
+#include "base/io.h"
+#include "base/status.h"
+#include "engine/store.h"
+
+/* How many index readers a store needs. */
+struct index_options base_index_options(const struct stele *store);
+
+/*
+ * Open index/ if it is provably ours. *usable_out false: it is missing, foreign,
+ * suspect or damaged; `*why` (may be NULL) then says so in words.
+ */
+enum stele_status base_open(struct stele *store, bool *usable_out,
+                            struct stele_error *why,
+                            struct stele_error *error) STELE_MUST_CHECK;
+
+/* Move index/, if there is one, into quarantine/; remove index.tmp/. */
+enum stele_status base_set_aside(struct stele *store,
+                                 struct stele_error *error) STELE_MUST_CHECK;
+
+/*
+ * Build index.tmp/ from the log, up to less than a memtable before its end, make
+ * it index/, name it in ANCHOR and open it. Killed on the way, it starts over.
+ */
+enum stele_status base_rebuild(struct stele *store,
+                               struct stele_error *error) STELE_MUST_CHECK;
+
+#endif

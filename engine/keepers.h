@@ -1,0 +1,25 @@
+/*
+ * engine/keepers.h -- the two threads of a store open for writing.
+ *
+ *     log keeper    prepares segments; syncs relaxed units within
+ *                   relaxed_sync_ms; writes ANCHOR after a short idle; leads
+ *                   when only asynchronous commits are queued.
+ *     base keeper   checkpoints; looks for reader slots of dead processes; takes
+ *                   a checkpoint after a few idle seconds.
+ *
+ * All signals are blocked in both.
+ */
+#ifndef ENGINE_KEEPERS_H
+#define ENGINE_KEEPERS_H
+
+#include "base/status.h"
+#include "engine/store.h"
+
+enum stele_status keepers_start(struct stele *store,
+                                struct stele_error *error) STELE_MUST_CHECK;
+
+/* Both have returned: nothing happens by itself any more. A checkpoint under
+ * way is left where it is, between two transactions. */
+void keepers_stop(struct stele *store);
+
+#endif

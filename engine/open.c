@@ -1,0 +1,304 @@
+/*
+ * engine/open.c -- opening a store that is there.
+ *
+ * For writing, the happy path: open the index if it is provably ours; find the
+ * end of the log and decide (wal/recovery.h). Up to the verdict nothing is
+ * written. Then: sync the directories, heal ANCHOR, write the unproven suffix
+ * again, declare the end not clean; rebuild the index if there is none; replay
+ * the tail; start the keepers.
+ *
+ * A failure after the verdict may leave "not clean" behind, which only makes the
+ * next open look closer.
+ */
+#include "engine/open.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "engine/base_open.h"
+#include "engine/commit.h"
+#include "engine/follow.h"
+#include "engine/keepers.h"
+#include "engine/options.h"
+#include "engine/replay.h"
+#include "wal/segment.h"
+
+enum {
+    CLAIM_APPLIED = 0,
+    CLAIM_APPLYING = 1,
+    CLAIM_COUNT = 2,
+};
+
+enum stele_status open_anchor(struct stele *store, struct stele_error *error)
+{
+    enum stele_status status = wal_anchor_open(
+        store->dir, store->read_only ? IO_OPEN_READ : IO_OPEN_READ_WRITE,
+        &store->anchor_file, &store->anchor, error);
+
+    if (status == STELE_OK) {
+        store->uuid = store->anchor.uuid;
+        store->segment_bytes = store->anchor.segment_bytes;
+        status = options_check_range(
+            "ANCHOR: segment bytes", store->segment_bytes,
+            WAL_SEGMENT_BYTES_MIN, WAL_SEGMENT_BYTES_MAX, error);
+    }
+    if (status == STELE_OK) {
+        status =
+            io_dir_open_in(store->dir, STORE_WAL_NAME, &store->wal_dir, error);
+        if (status == STELE_NOT_FOUND) {
+            status = error_set(error, STELE_CORRUPT, "row E: wal/ is missing");
+        }
+    }
+    return status;
+}
+
+/* ---- The verdict -------------------------------------------------------------------- */
+
+/* The index's positions, or the origin without one. */
+static enum stele_status read_base(struct stele *store,
+                                   struct wal_claim claims[CLAIM_COUNT],
+                                   struct stele_error *error)
+{
+    struct index_reader *reader;
+    enum stele_status status;
+
+    claims[CLAIM_APPLIED].position = wal_position_origin(&store->uuid);
+    claims[CLAIM_APPLYING].position = wal_position_origin(&store->uuid);
+    if (store->index == NULL) {
+        return STELE_OK;
+    }
+    status = index_reader_acquire(store->index, &reader, error);
+    if (status == STELE_OK) {
+        claims[CLAIM_APPLIED].position = *index_reader_applied(reader);
+        claims[CLAIM_APPLYING].position = *index_reader_applying(reader);
+        index_reader_release(reader);
+    }
+    return status;
+}
+
+static void drop_index(struct stele *store)
+{
+    index_close(store->index);
+    store->index = NULL;
+}
+
+/* Recover behind the index; if the index is not of this log, from the log's
+ * start, where its positions may still be evidence of what is lost. */
+static enum stele_status decide(struct stele *store,
+                                struct wal_recovery_input *input,
+                                struct stele_error *error)
+{
+    enum stele_status status;
+
+    input->base = input->claims[CLAIM_APPLIED].position;
+    status = wal_recovery_run(input, &store->recovery, error);
+    if (status == STELE_OK && !store->recovery.base_found) {
+        input->base = wal_position_origin(&store->uuid);
+        status = wal_recovery_run(input, &store->recovery, error);
+        if (status == STELE_OK && !store->recovery.base_found) {
+            status = error_set(error, STELE_CORRUPT, "row E: no base is left");
+        }
+        drop_index(store);
+    }
+    if (status == STELE_OK && (input->claims[CLAIM_APPLIED].differs ||
+                               input->claims[CLAIM_APPLYING].differs)) {
+        drop_index(store);
+        if (input->base.unit != 0) {
+            input->base = wal_position_origin(&store->uuid);
+            status = wal_recovery_run(input, &store->recovery, error);
+        }
+    }
+    return status;
+}
+
+/* ---- The first writes ---------------------------------------------------------------- */
+
+static enum stele_status sync_directories(struct stele *store,
+                                          struct stele_error *error)
+{
+    struct io_dir *snapshot_dir;
+    /* A name that was seen is not a durable name: an earlier process may have
+     * died between a rename and its directory sync. */
+    enum stele_status status = io_dir_sync(store->wal_dir, error);
+
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME, &snapshot_dir,
+                                error);
+        if (status == STELE_OK) {
+            status = io_dir_sync(snapshot_dir, error);
+            io_dir_close(snapshot_dir);
+        } else if (status == STELE_NOT_FOUND) {
+            status =
+                error_set(error, STELE_CORRUPT, "row E: snapshot/ is missing");
+        }
+    }
+    return status == STELE_OK ? io_dir_sync(store->dir, error) : status;
+}
+
+static void declare_open(struct wal_anchor *anchor, const void *context)
+{
+    const struct stele *store = context;
+
+    anchor->incarnation = store->incarnation;
+    anchor->clean = false;
+    anchor->lsn_floor = store->lsn_last;
+    anchor->durable = store->recovery.end;
+}
+
+static enum stele_status take_possession(struct stele *store,
+                                         const struct wal_recovery_input *input,
+                                         struct stele_error *error)
+{
+    const struct wal_recovery *recovery = &store->recovery;
+    enum stele_status status = sync_directories(store, error);
+
+    if (status == STELE_OK) {
+        status = wal_anchor_heal(&store->anchor_file, &store->anchor, error);
+    }
+    if (status == STELE_OK &&
+        recovery->segment_last > store->anchor.segment_last) {
+        status = store_name_segment(store, recovery->segment_last, error);
+    }
+    if (status == STELE_OK) {
+        status = wal_recovery_harden(input, recovery, error);
+    }
+    if (status == STELE_OK) {
+        status = wal_segment_remove_temporaries(store->wal_dir, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    /* LSNs are never given twice: a relaxed commit that was lost may have shown
+     * its LSN to somebody. */
+    store->lsn_last = recovery->end.lsn > store->anchor.lsn_floor
+                          ? recovery->end.lsn
+                          : store->anchor.lsn_floor;
+    store->lsn_last += store->anchor.clean ? 0 : STORE_LSN_SKIP;
+    store->lsn_synced = store->lsn_last;
+    store->incarnation = store->anchor.incarnation + 1;
+    /* "Not clean", and where this incarnation's LSNs start, must be durable
+     * before its first unit. */
+    status = store_write_anchor(store, declare_open, store, error);
+    if (status == STELE_OK) {
+        /* What the hint says is from another life. */
+        status = wal_hint_write(&store->anchor_file, store->incarnation,
+                                &recovery->end, error);
+        store->hint_unit = recovery->end.unit;
+    }
+    return status;
+}
+
+/* ---- The tail -------------------------------------------------------------------------- */
+
+static enum stele_status replay_tail(struct stele *store,
+                                     struct stele_error *error)
+{
+    struct replay replay = {0};
+    struct wal_reader reader = {0};
+    enum stele_status status =
+        memtable_create(store->options.memtable_bytes, store->hash_seed,
+                        &replay.memtable, error);
+
+    if (status == STELE_OK) {
+        status =
+            wal_reader_open(&reader, store->wal_dir, &store->applied,
+                            store->anchor.segment_oldest, IO_OPEN_READ, error);
+    }
+    while (status == STELE_OK &&
+           reader.previous.unit < store->recovery.end.unit) {
+        struct wal_reader_unit unit;
+        bool whole;
+
+        status = wal_reader_next(&reader, &unit, &whole, error);
+        if (status == STELE_OK && !whole) {
+            status = error_set(error, STELE_CORRUPT,
+                               "wal/%016" PRIx64 ".wal: offset %" PRIu64
+                               ": unit %" PRIu64 " read differently twice",
+                               reader.segment.seq, reader.offset,
+                               reader.previous.unit + 1);
+        }
+        if (status == STELE_OK) {
+            status = replay_unit(&replay, &unit, error);
+        }
+    }
+    wal_reader_close(&reader);
+    if (status == STELE_OK) {
+        status =
+            state_publisher_init(&store->publisher, store->recovery.end.lsn,
+                                 replay.memtable, replay.ranges, error);
+        store->replayed_records = replay.records;
+    }
+    replay_deinit(&replay);
+    memtable_unref(replay.memtable);
+    return status;
+}
+
+enum stele_status open_for_writing(struct stele *store,
+                                   struct stele_error *error)
+{
+    struct wal_claim claims[CLAIM_COUNT] = {
+        [CLAIM_APPLIED] = {.name = "index applied"},
+        [CLAIM_APPLYING] = {.name = "index applying"},
+    };
+    struct wal_recovery_input input = {
+        .wal_dir = store->wal_dir,
+        .anchor = &store->anchor,
+        .claims = claims,
+        .claim_count = CLAIM_COUNT,
+        .min_expected_lsn = store->options.min_expected_lsn,
+    };
+    bool usable;
+    enum stele_status status = base_open(store, &usable, NULL, error);
+
+    if (status == STELE_OK) {
+        status = read_base(store, claims, error);
+    }
+    if (status == STELE_OK) {
+        status = decide(store, &input, error);
+    }
+    /* ---- The verdict is in: up to here nothing was written. ---- */
+    if (status == STELE_OK) {
+        status = take_possession(store, &input, error);
+    }
+    if (status == STELE_OK && store->index == NULL) {
+        store->index_rebuilt = store->anchor.index_generation > 0;
+        status = base_set_aside(store, error);
+        if (status == STELE_OK) {
+            status = base_rebuild(store, error);
+        }
+        if (status == STELE_OK) {
+            status = read_base(store, claims, error);
+        }
+    }
+    if (status == STELE_OK) {
+        store->applied = claims[CLAIM_APPLIED].position;
+        store->applying = claims[CLAIM_APPLYING].position;
+        status = replay_tail(store, error);
+    }
+    if (status == STELE_OK) {
+        status =
+            wal_writer_create(store->wal_dir, &store->recovery, &store->uuid,
+                              store->incarnation, &store->writer, error);
+        store->candidate_first = store->recovery.next_segment + 1;
+        store->candidate_last = store->recovery.segment_last;
+    }
+    if (status == STELE_OK) {
+        status = commit_queue_init(store, error);
+    }
+    if (status == STELE_OK) {
+        atomic_store(&store->activity_ns, io_clock_monotonic_ns(store->io));
+        if (!store->tuning.manual) {
+            status = keepers_start(store, error);
+        }
+    }
+    return status;
+}
+
+enum stele_status open_for_reading(struct stele *store,
+                                   struct stele_error *error)
+{
+    bool usable;
+    enum stele_status status = base_open(store, &usable, NULL, error);
+
+    return status == STELE_OK ? follow_start(store, error) : status;
+}

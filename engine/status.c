@@ -1,0 +1,182 @@
+/* engine/status.c -- version, statuses in words, statistics. */
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/store.h"
+#include "engine/view.h"
+
+#define TEXT_OF(value)  TEXT_OF_(value)
+#define TEXT_OF_(value) #value
+
+const char *stele_version(void)
+{
+    return TEXT_OF(STELE_VERSION_MAJOR) "." TEXT_OF(
+        STELE_VERSION_MINOR) "." TEXT_OF(STELE_VERSION_PATCH);
+}
+
+const char *stele_status_text(enum stele_status status)
+{
+    switch (status) {
+    case STELE_OK:
+        return "done";
+    case STELE_NOT_FOUND:
+        return "not found";
+    case STELE_CORRUPT:
+        return "damaged";
+    case STELE_IO:
+        return "I/O error";
+    case STELE_NO_MEMORY:
+        return "out of memory";
+    case STELE_TOO_BIG:
+        return "over a limit";
+    case STELE_INVALID:
+        return "invalid argument";
+    case STELE_NO_SPACE:
+        return "disk full";
+    case STELE_BUSY:
+        return "busy";
+    case STELE_LOCKED:
+        return "locked";
+    case STELE_FOREIGN:
+        return "foreign, or of a newer format";
+    case STELE_PRECONDITION:
+        return "precondition failed";
+    case STELE_UNKNOWN:
+        return "outcome unknown";
+    case STELE_POISONED:
+        return "writing has stopped";
+    case STELE_READ_ONLY:
+        return "read only";
+    case STELE_EXPIRED:
+        return "expired";
+    case STELE_FORKED:
+        return "handle of the parent process";
+    case STELE_EXISTS:
+        return "exists already";
+    case STELE_UNSUPPORTED:
+        return "not supported";
+    }
+    return "unknown status";
+}
+
+static void read_memory_stats(struct stele *store, struct stele_stats *stats)
+{
+    struct state *current = state_acquire(&store->publisher);
+
+    stats->lsn_visible = current->lsn;
+    for (int index = 0; index < STATE_LAYERS; index++) {
+        const struct state_layer *layer = &current->layers[index];
+
+        if (layer->memtable == NULL) {
+            continue;
+        }
+        stats->memtable_bytes +=
+            memtable_bytes(layer->memtable) + range_set_bytes(layer->ranges);
+        stats->memtable_keys += memtable_node_count(layer->memtable);
+        stats->range_fragments += range_set_count(layer->ranges);
+    }
+    state_release(current);
+}
+
+static void read_view_stats(struct stele *store, struct stele_stats *stats)
+{
+    const uint64_t now_ns = io_clock_monotonic_ns(store->io);
+
+    mutex_lock(&store->views_mutex);
+    stats->views_open = store->views_open;
+    for (const struct stele_view *view = store->views; view != NULL;
+         view = view->next) {
+        if (now_ns - view->opened_ns > stats->view_age_max_ns) {
+            stats->view_age_max_ns = now_ns - view->opened_ns;
+        }
+    }
+    mutex_unlock(&store->views_mutex);
+}
+
+static void read_keeper_stats(struct stele *store, struct stele_stats *stats)
+{
+    mutex_lock(&store->keeper_mutex);
+    stats->lsn_applied = store->applied.lsn;
+    stats->lsn_applying = store->applying.lsn;
+    stats->last_checkpoint_error = store->checkpoint_error;
+    mutex_unlock(&store->keeper_mutex);
+    stats->checkpoints = atomic_load(&store->stat_checkpoints);
+    stats->checkpoint_transactions =
+        atomic_load(&store->stat_checkpoint_transactions);
+    stats->checkpoint_failures = atomic_load(&store->stat_checkpoint_failures);
+    stats->groups_withdrawn = atomic_load(&store->stat_groups_withdrawn);
+    stats->range_splits = atomic_load(&store->stat_range_splits);
+    stats->records_written = atomic_load(&store->stat_records);
+    stats->poisoned = atomic_load(&store->poisoned);
+}
+
+static void read_writer_stats(struct stele *store, struct stele_stats *stats)
+{
+    const struct wal_writer_stats writer = wal_writer_stats(store->writer);
+    const struct wal_position durable = wal_writer_durable(store->writer);
+
+    stats->lsn_durable = durable.lsn;
+    stats->segment_current = writer.segment_current;
+    stats->units_written = writer.units;
+    stats->log_bytes_written = writer.bytes;
+    stats->log_syncs = writer.syncs;
+    stats->rotations = writer.rotations;
+    mutex_lock(&store->keeper_mutex);
+    stats->log_bytes_since_checkpoint =
+        writer.bytes > store->log_bytes_applied
+            ? writer.bytes - store->log_bytes_applied
+            : 0;
+    mutex_unlock(&store->keeper_mutex);
+}
+
+/* Of a handle that only reads: what it shows, and where the index is. */
+static void read_follower_stats(struct stele *store, struct stele_stats *stats)
+{
+    struct index_reader *reader;
+    struct stele_error ignored;
+
+    mutex_lock(&store->follow_mutex);
+    stats->segment_current = store->follow_reader.segment.seq;
+    mutex_unlock(&store->follow_mutex);
+    stats->lsn_durable = stats->lsn_visible;
+    if (store->index != NULL &&
+        index_reader_acquire(store->index, &reader, &ignored) == STELE_OK) {
+        stats->lsn_applied = index_reader_applied(reader)->lsn;
+        stats->lsn_applying = index_reader_applying(reader)->lsn;
+        index_reader_release(reader);
+    }
+}
+
+enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
+                              struct stele_error *error)
+{
+    struct stele_stats found = {0};
+
+    if (stats->size == 0 || stats->size > sizeof found) {
+        return error_set(error, STELE_INVALID,
+                         "statistics of %zu bytes: set size to sizeof",
+                         stats->size);
+    }
+    read_memory_stats(store, &found);
+    read_keeper_stats(store, &found);
+    read_view_stats(store, &found);
+    if (store->read_only) {
+        read_follower_stats(store, &found);
+    } else {
+        read_writer_stats(store, &found);
+    }
+    memcpy(found.uuid, store->uuid.bytes, sizeof found.uuid);
+    mutex_lock(&store->anchor_mutex);
+    found.incarnation = store->anchor.incarnation;
+    found.segment_first = store->anchor.segment_oldest;
+    found.segment_last = store->anchor.segment_last;
+    mutex_unlock(&store->anchor_mutex);
+    found.segment_bytes = store->segment_bytes;
+    found.recovery_row = (char)store->recovery.row;
+    found.recovery_dropped_bytes = store->recovery.dropped_bytes;
+    found.recovery_replayed_records = store->replayed_records;
+    found.index_rebuilt = store->index_rebuilt;
+    found.size = stats->size;
+    memcpy(stats, &found, stats->size);
+    return STELE_OK;
+}

@@ -1,0 +1,499 @@
+/*
+ * engine/stele.h -- the public API of Stele: this header is the manual.
+ *
+ * Stele keeps a broker's configuration state: named tables of ordered
+ * key-value pairs. A batch of operations of any size is one record in a
+ * write-ahead log, made durable by one sync; reads see consistent states.
+ *
+ *     struct stele *store;
+ *     struct stele_batch *batch;
+ *
+ *     stele_open("data", &options, &store, &error);
+ *     stele_batch_create(&batch);
+ *     stele_batch_put(batch, "topics", "orders", 6, value, value_bytes, &error);
+ *     stele_batch_delete_prefix(batch, "offsets", "old@", 4, &error);
+ *     stele_commit(store, batch, STELE_DURABLE, &result, &error);
+ *
+ * CONVENTIONS, true of every function unless it says otherwise
+ *
+ * Status    Every function that can fail returns a status that must be
+ *           checked. `error`, if not NULL, receives the reason in words. Out
+ *           parameters (`..._out`) are set only on STELE_OK.
+ * Limits    A table name is 1 to 63 bytes of [A-Za-z0-9._-], NUL-terminated. A
+ *           key is any 1 or more bytes; name and key together at most 510. A
+ *           value is 0 to `value_bytes_max` bytes. A batch has at most
+ *           `batch_ops_max` operations, and its record fits into a segment less
+ *           8 KiB. Over a limit: STELE_TOO_BIG (malformed: STELE_INVALID)
+ *           before anything happens.
+ * Threads   A store may be used by any number of threads at once. A batch, a
+ *           view, and the cursors of one view belong to one thread at a time.
+ *           No call is async-signal-safe.
+ * Memory    What the caller passes is copied. What Stele returns by pointer is
+ *           borrowed; each function says until when. Destructors accept NULL.
+ * Order     Keys compare as unsigned bytes, a proper prefix first.
+ * Time      Milliseconds in options, nanoseconds in statistics.
+ * LSN       A log sequence number names one committed batch, and the state
+ *           after it. 64 bits, increasing, with gaps (a restart skips ahead);
+ *           never given twice. 0 is the empty state of a new store.
+ */
+#ifndef STELE_H
+#define STELE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STELE_VERSION_MAJOR 0
+#define STELE_VERSION_MINOR 1
+#define STELE_VERSION_PATCH 0
+
+#define STELE_API __attribute__((visibility("default")))
+
+enum {
+    STELE_TABLE_NAME_BYTES_MAX = 63,
+    STELE_TABLE_AND_KEY_BYTES_MAX = 510,
+    STELE_TAG_BYTES = 16,
+    STELE_UUID_BYTES = 16,
+};
+
+struct stele;
+struct stele_batch;
+struct stele_view;
+struct stele_cursor;
+
+/* "0.1.0". Static. */
+STELE_API const char *stele_version(void);
+
+/* "precondition failed" and the like, for a status without its error. Static. */
+STELE_API const char *stele_status_text(enum stele_status status);
+
+/* ---- Opening and closing ------------------------------------------------ */
+
+enum stele_open_mode {
+    STELE_OPEN_EXISTING,   /* Read and write; the store must exist. */
+    STELE_OPEN_CREATE,     /* Read and write; made if there is none. */
+    STELE_OPEN_CREATE_NEW, /* Read and write; must not exist yet. */
+    STELE_OPEN_READ_ONLY,  /* Writes nothing but an LMDB reader slot. */
+};
+
+/* Always start from stele_options_init(): it sets `size`, which tells the
+ * library which fields the caller's header had, and the defaults. */
+struct stele_options {
+    size_t size;
+    enum stele_open_mode mode; /* STELE_OPEN_EXISTING */
+
+    /* Of a new store only; an existing one keeps what it was made with. */
+    uint64_t segment_bytes; /* 64 MiB; 1 MiB to 1 GiB, a multiple of 4096. */
+
+    uint64_t memtable_bytes;  /* 16 MiB; at least 64 KiB. */
+    uint64_t value_bytes_max; /* 1 MiB; at most 16 MiB. */
+    uint64_t batch_ops_max;   /* 1,000,000; at most 16,777,216. */
+    uint32_t views_max;       /* 1,024 open at once. */
+    uint64_t index_map_bytes; /* 64 GiB of address space for LMDB. */
+
+    /* How long a commit may wait for the checkpoint to make room before it is
+     * refused with STELE_BUSY. 10,000. */
+    uint32_t commit_wait_ms;
+    /* How long a relaxed commit may stay unsynced. 100. */
+    uint32_t relaxed_sync_ms;
+    /* A checkpoint is taken after this long without a commit. 5,000. */
+    uint32_t idle_checkpoint_ms;
+    /* A view older than this gives its resources back at its owner's next call,
+     * which returns STELE_EXPIRED. 0: never. While it is set, zero-copy reads
+     * are refused with STELE_INVALID. */
+    uint32_t view_age_max_ms;
+
+    /* Refuse to open a store that ends before this LSN: what the caller knows
+     * to have been acknowledged. 0: unknown. */
+    uint64_t min_expected_lsn;
+
+    /* Open on NFS, SMB or 9p, where neither locks nor syncs can be trusted. */
+    bool allow_unsafe_fs;
+    /* Leave the memtable to the log at close instead of taking a checkpoint:
+     * closing is quicker, the next open replays. */
+    bool skip_close_checkpoint;
+};
+
+STELE_API void stele_options_init(struct stele_options *options);
+
+/*
+ * Open the store in directory `path`. `options` NULL: the defaults.
+ *
+ * For writing there is one handle per store, in whatever process (else
+ * STELE_LOCKED, naming the holder). Readers in other processes may come and go
+ * meanwhile. One process holds at most one handle per store, of either kind.
+ *
+ * Opening recovers: a tail that was never acknowledged as durable is dropped
+ * and counted in the statistics; damage in anything that was is STELE_CORRUPT,
+ * naming the file, the offset and what was expected there, and nothing is
+ * touched. A directory that is no store is STELE_FOREIGN, or STELE_NOT_FOUND if
+ * it does not exist or is empty.
+ *
+ * Takes time in proportion to the log since the last checkpoint, not to the
+ * size of the state.
+ */
+STELE_API enum stele_status stele_open(
+    const char *path, const struct stele_options *options,
+    struct stele **store_out, struct stele_error *error) STELE_MUST_CHECK;
+
+/*
+ * Close the store and free the handle. With live views: STELE_BUSY, and nothing
+ * is closed. Otherwise it refuses new commits, lets those under way finish,
+ * syncs relaxed ones, takes a checkpoint (see skip_close_checkpoint), marks the
+ * end as clean, and the handle is gone whatever the status: a failure says that
+ * the last steps did not work, and the next open recovers. The caller sees to
+ * it that no other thread is inside a call on this handle.
+ */
+STELE_API enum stele_status stele_close(
+    struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Batches -------------------------------------------------------------
+ *
+ * Operations apply in order, the later one wins; all of them or none. Adding an
+ * operation encodes it at once: nothing is borrowed after the call. A failed
+ * call leaves the batch as it was.
+ */
+
+STELE_API enum stele_status stele_batch_create(
+    struct stele_batch **batch_out, struct stele_error *error) STELE_MUST_CHECK;
+
+/* Not while a commit of it is under way. */
+STELE_API void stele_batch_destroy(struct stele_batch *batch);
+
+/* Forget the operations and the tag, keep the memory. */
+STELE_API void stele_batch_clear(struct stele_batch *batch);
+
+/* Operations so far (expectations included), and bytes of the log record. */
+STELE_API uint64_t stele_batch_ops(const struct stele_batch *batch);
+STELE_API uint64_t stele_batch_bytes(const struct stele_batch *batch);
+
+STELE_API enum stele_status stele_batch_put(
+    struct stele_batch *batch, const char *table, const void *key,
+    size_t key_bytes, const void *value, size_t value_bytes,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* Deleting what is not there is no error. */
+STELE_API enum stele_status stele_batch_delete(
+    struct stele_batch *batch, const char *table, const void *key,
+    size_t key_bytes, struct stele_error *error) STELE_MUST_CHECK;
+
+/* Delete all keys k with first <= k < end. `first` NULL: from the first key.
+ * `end` NULL: to the last, inclusive. An empty range is STELE_INVALID. Costs the
+ * same whatever lies in the range. */
+STELE_API enum stele_status stele_batch_delete_range(
+    struct stele_batch *batch, const char *table, const void *first,
+    size_t first_bytes, const void *end, size_t end_bytes,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* Delete all keys that begin with `prefix` (1 or more bytes). */
+STELE_API enum stele_status stele_batch_delete_prefix(
+    struct stele_batch *batch, const char *table, const void *prefix,
+    size_t prefix_bytes, struct stele_error *error) STELE_MUST_CHECK;
+
+/* Delete all keys of the table. Followed by puts: replace the table. */
+STELE_API enum stele_status stele_batch_clear_table(
+    struct stele_batch *batch, const char *table,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/*
+ * Preconditions. All of a batch's are evaluated, in the commit, against the
+ * state right before the batch, wherever they stand in it. If one fails,
+ * nothing of the batch happens and the commit returns STELE_PRECONDITION.
+ */
+/* The key exists and was last put by the batch with this LSN. */
+STELE_API enum stele_status stele_batch_expect_lsn(
+    struct stele_batch *batch, const char *table, const void *key,
+    size_t key_bytes, uint64_t lsn, struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_batch_expect_absent(
+    struct stele_batch *batch, const char *table, const void *key,
+    size_t key_bytes, struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_batch_expect_present(
+    struct stele_batch *batch, const char *table, const void *key,
+    size_t key_bytes, struct stele_error *error) STELE_MUST_CHECK;
+
+/* A mark of the caller's own, kept in the log record. After STELE_UNKNOWN,
+ * reopen and ask stele_find_tag(). */
+STELE_API void stele_batch_set_tag(struct stele_batch *batch,
+                                   const uint8_t tag[STELE_TAG_BYTES]);
+
+/* ---- Committing ---------------------------------------------------------- */
+
+enum stele_durability {
+    /* Returns when the batch would survive a power cut. */
+    STELE_DURABLE,
+    /* Returns when the batch is in the log: it survives the death of the
+     * process, and a power cut once the next durable commit, stele_sync() or
+     * `relaxed_sync_ms` has passed. Until then only views in this process see
+     * it. */
+    STELE_RELAXED,
+};
+
+/* What one operation of a batch did, given the operations before it. */
+enum stele_op_outcome {
+    STELE_OP_DONE,     /* Range deletes, clears, expectations: always this. */
+    STELE_OP_CREATED,  /* A put of a key that was not there. */
+    STELE_OP_REPLACED, /* A put of a key that was. */
+    STELE_OP_DELETED,  /* A delete of a key that was there. */
+    STELE_OP_ABSENT,   /* A delete of a key that was not. */
+};
+
+struct stele_commit_result {
+    uint64_t lsn; /* Out: of this batch. */
+    /* In: NULL, or room for stele_batch_ops() outcomes, filled in the order of
+     * the operations. Asking costs one lookup for every put and delete. */
+    enum stele_op_outcome *outcomes;
+    /* Out, after STELE_PRECONDITION: which operation failed, from 0. */
+    uint64_t failed_op;
+};
+
+/*
+ * Commit the batch, which stays the caller's and may be committed again. An
+ * empty batch is STELE_INVALID. `result` may be NULL.
+ *
+ * STELE_OK        done, as durable as asked for.
+ * STELE_UNKNOWN   a write or sync failed half way: whether the batch is durable
+ *                 is decided by the next open. This handle takes no more
+ *                 commits (STELE_POISONED); reads go on.
+ * anything else   nothing happened. STELE_PRECONDITION: see above.
+ *                 STELE_NO_SPACE: the disk is full; the store goes on by
+ *                 itself when there is room. STELE_BUSY: the checkpoint did not
+ *                 keep up within commit_wait_ms.
+ *
+ * Concurrent commits share a write and a sync (group commit, no timer).
+ */
+STELE_API enum stele_status stele_commit(
+    struct stele *store, struct stele_batch *batch,
+    enum stele_durability durability, struct stele_commit_result *result,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/*
+ * The same without waiting. `done` is called exactly once if this returns
+ * STELE_OK, and never otherwise, from whatever thread completed the group, with
+ * what stele_commit() would have returned; `error` is valid during the call. It
+ * must not block or call into the store. Until then `batch` and `result` must
+ * stay alive and untouched.
+ */
+typedef void stele_commit_done(void *context, enum stele_status status,
+                               const struct stele_error *error);
+STELE_API enum stele_status stele_commit_async(
+    struct stele *store, struct stele_batch *batch,
+    enum stele_durability durability, struct stele_commit_result *result,
+    stele_commit_done *done, void *context,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* One-operation durable batches. `lsn_out` may be NULL. */
+STELE_API enum stele_status stele_put(
+    struct stele *store, const char *table, const void *key, size_t key_bytes,
+    const void *value, size_t value_bytes, uint64_t *lsn_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_delete(
+    struct stele *store, const char *table, const void *key, size_t key_bytes,
+    uint64_t *lsn_out, struct stele_error *error) STELE_MUST_CHECK;
+
+/* Make every commit that returned before this call durable. */
+STELE_API enum stele_status stele_sync(
+    struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
+
+/* Bring the index up to the LSN visible at the time of the call. Commits and
+ * reads go on. Never needed for durability. */
+STELE_API enum stele_status stele_checkpoint(
+    struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
+
+/* The LSN of the batch with this tag, looking from `lsn_from` on. NOT_FOUND: no
+ * such batch is in the log. Reads the log: for after a crash, not for every
+ * day. */
+STELE_API enum stele_status stele_find_tag(
+    struct stele *store, const uint8_t tag[STELE_TAG_BYTES], uint64_t lsn_from,
+    uint64_t *lsn_out, struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Views: a consistent state to read ---------------------------------- */
+
+/*
+ * The state at the newest visible LSN, unchanging for as long as the view
+ * lives. In a process with the store open read-only: everything that any
+ * process was told is durable before this call.
+ *
+ * A view pins memory and index pages; close it soon. STELE_BUSY: `views_max`
+ * are open.
+ */
+STELE_API enum stele_status stele_view_open(
+    struct stele *store, struct stele_view **view_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* Also closes what hangs on it: cursors must be closed first. */
+STELE_API void stele_view_close(struct stele_view *view);
+
+STELE_API uint64_t stele_view_lsn(const struct stele_view *view);
+
+struct stele_value {
+    const void *data;
+    size_t bytes;
+    uint64_t lsn; /* Of the batch that put it. */
+};
+
+/* Look a key up. `value_out->data` is borrowed from the view. STELE_NOT_FOUND;
+ * STELE_CORRUPT if the stored value fails its check. */
+STELE_API enum stele_status stele_view_get(
+    struct stele_view *view, const char *table, const void *key,
+    size_t key_bytes, struct stele_value *value_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* The same into the caller's buffer. `value_bytes_out` is the whole length; if
+ * it exceeds `buffer_bytes`, STELE_TOO_BIG, with value_bytes_out and lsn_out set
+ * and the buffer untouched. `lsn_out` may be NULL. */
+STELE_API enum stele_status stele_view_copy(
+    struct stele_view *view, const char *table, const void *key,
+    size_t key_bytes, void *buffer, size_t buffer_bytes,
+    size_t *value_bytes_out, uint64_t *lsn_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Cursors: a view in key order ---------------------------------------- */
+
+/*
+ * Over the keys of `table` that begin with `prefix` (NULL, 0: all). Starts
+ * unpositioned. Belongs to the view and must be closed before it.
+ */
+STELE_API enum stele_status stele_cursor_open(
+    struct stele_view *view, const char *table, const void *prefix,
+    size_t prefix_bytes, struct stele_cursor **cursor_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+STELE_API void stele_cursor_close(struct stele_cursor *cursor);
+
+/* Both borrowed from the cursor until its next call. */
+struct stele_entry {
+    const void *key;
+    size_t key_bytes;
+    struct stele_value value;
+};
+
+/*
+ * Each moves the cursor and fills `entry_out`; at either end they return
+ * STELE_NOT_FOUND, after which next() stays at the end, prev() at the start,
+ * and the opposite call returns to the last, or first, entry. next() on an
+ * unpositioned cursor is first(), prev() is last().
+ */
+STELE_API enum stele_status stele_cursor_first(
+    struct stele_cursor *cursor, struct stele_entry *entry_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_cursor_last(
+    struct stele_cursor *cursor, struct stele_entry *entry_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+/* To the first key at or after `key`. */
+STELE_API enum stele_status stele_cursor_seek(
+    struct stele_cursor *cursor, const void *key, size_t key_bytes,
+    struct stele_entry *entry_out, struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_cursor_next(
+    struct stele_cursor *cursor, struct stele_entry *entry_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+STELE_API enum stele_status stele_cursor_prev(
+    struct stele_cursor *cursor, struct stele_entry *entry_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Tables -------------------------------------------------------------- */
+
+/* The first table whose name is greater than `after` (NULL: the first of all).
+ * A table is listed from its first operation on, also when it is empty. */
+STELE_API enum stele_status stele_table_next(
+    struct stele_view *view, const char *after,
+    char name_out[STELE_TABLE_NAME_BYTES_MAX + 1],
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* The exact number of keys; 0 for a table never written. Cheap after a
+ * checkpoint; otherwise up to one pass over the table. */
+STELE_API enum stele_status stele_table_count(
+    struct stele_view *view, const char *table, uint64_t *count_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* The LSN of the last batch with an operation on the table (the broker's data
+ * version); expectations do not count. 0 for a table never written. */
+STELE_API enum stele_status stele_table_lsn(
+    struct stele_view *view, const char *table, uint64_t *lsn_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Statistics ----------------------------------------------------------- */
+
+struct stele_stats {
+    size_t size; /* In: sizeof(struct stele_stats), as the caller knows it. */
+
+    uint8_t uuid[STELE_UUID_BYTES];
+    uint64_t incarnation;  /* Counts opens for writing. */
+    uint64_t lsn_visible;  /* New views see this. */
+    uint64_t lsn_durable;  /* <= lsn_visible */
+    uint64_t lsn_applied;  /* The index holds everything up to here. */
+    uint64_t lsn_applying; /* A checkpoint under way ends here. */
+
+    uint64_t segment_bytes; /* Length of one. */
+    uint64_t segment_first;
+    uint64_t segment_last; /* Prepared ones included. */
+    uint64_t segment_current;
+    uint64_t log_bytes_since_checkpoint;
+
+    uint64_t memtable_bytes; /* Active and frozen. */
+    uint64_t memtable_keys;
+    uint64_t range_fragments;
+    uint64_t views_open;
+    uint64_t view_age_max_ns; /* Of the oldest open view. */
+
+    uint64_t units_written; /* Group commits by this handle. */
+    uint64_t records_written;
+    uint64_t log_bytes_written;
+    uint64_t log_syncs;
+    uint64_t rotations;
+    uint64_t checkpoints;
+    uint64_t checkpoint_transactions;
+    uint64_t checkpoint_failures; /* Tried again later. */
+    uint64_t groups_withdrawn;    /* Disk full: not applied. */
+    uint64_t range_splits;        /* Fragments cut by a newer range delete. */
+
+    /* What opening found. */
+    char recovery_row;               /* 'A' (the log ended cleanly) or 'C'. */
+    uint64_t recovery_dropped_bytes; /* Of a torn tail, never acknowledged. */
+    uint64_t recovery_replayed_records;
+    bool index_rebuilt;
+    bool poisoned;
+    struct stele_error last_checkpoint_error; /* .status OK: the last worked. */
+};
+
+STELE_API enum stele_status stele_stats(
+    struct stele *store, struct stele_stats *stats,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Verification ---------------------------------------------------------- */
+
+struct stele_verify_report {
+    size_t size; /* In: sizeof(struct stele_verify_report). */
+    uint64_t segments;
+    uint64_t units;
+    uint64_t records;
+    uint64_t log_bytes;
+    uint64_t lsn_last;
+    uint64_t index_items;
+    uint64_t index_tables;
+    uint64_t problems; /* Findings reported; 0: everything verifies. */
+};
+
+/*
+ * Check every checksum of the log and of the index, the table counts and sums,
+ * and that the index descends from this log. `finding` (may be NULL) is called
+ * for each problem. Reads everything; reads and commits go on. STELE_CORRUPT if
+ * there was a finding.
+ */
+typedef void stele_verify_finding(void *context,
+                                  const struct stele_error *problem);
+STELE_API enum stele_status stele_verify(
+    struct stele *store, stele_verify_finding *finding, void *context,
+    struct stele_verify_report *report,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * engine/verify.c -- reading everything and checking it: stele_verify(), and
+ * looking for a tag in the log.
+ *
+ * The log is read from its start to what the handle shows, every unit whole and
+ * every operation well-formed; on the way the index's positions are compared
+ * with the units they name. Then the index: every value's check, every table's
+ * count and sum.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/base_value.h"
+#include "engine/ops.h"
+#include "engine/store.h"
+#include "engine/view.h"
+#include "wal/reader.h"
+#include "wal/record.h"
+
+struct verify {
+    struct stele *store;
+    struct stele_view *view;
+    stele_verify_finding *finding;
+    void *context;
+    struct stele_verify_report report;
+    bool applied_seen;
+    bool applying_seen;
+};
+
+__attribute__((format(printf, 2, 3))) static void problem(struct verify *verify,
+                                                          const char *format,
+                                                          ...)
+{
+    char text[STELE_ERROR_MESSAGE_BYTES];
+    struct stele_error error;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(&error, STELE_CORRUPT, "%s", text);
+    verify->report.problems++;
+    if (verify->finding != NULL) {
+        verify->finding(verify->context, &error);
+    }
+}
+
+/* ---- The log ------------------------------------------------------------------ */
+
+static void verify_records(struct verify *verify,
+                           const struct wal_reader_unit *unit)
+{
+    struct byte_reader in = byte_reader_init(unit->body, unit->unit.body_bytes);
+
+    while (in.offset < in.size) {
+        struct wal_record record;
+        struct ops_reader ops;
+        enum ops_verdict verdict;
+        struct op op;
+
+        if (!wal_record_decode(&in, &record)) {
+            return; /* The unit is whole: cannot happen. */
+        }
+        verify->report.records++;
+        ops = ops_reader_init(record.body, record.body_bytes);
+        do {
+            verdict = ops_next(&ops, &op);
+        } while (verdict == OPS_OP);
+        if (verdict == OPS_BAD || ops.op_count != record.op_count) {
+            problem(verify,
+                    "wal/%016" PRIx64 ".wal: offset %" PRIu64
+                    ": record with LSN %" PRIu64 ": operation %" PRIu32
+                    " of %" PRIu32 " is malformed",
+                    unit->unit.segment, unit->position.start_offset, record.lsn,
+                    ops.op_count, record.op_count);
+        }
+    }
+}
+
+/* Does the position that the index names stand in the log? */
+static void verify_position(struct verify *verify, const char *name,
+                            const struct wal_position *claimed,
+                            const struct wal_position *found, bool *seen)
+{
+    if (claimed->unit != found->unit) {
+        return;
+    }
+    *seen = true;
+    if (!wal_position_equal(claimed, found)) {
+        problem(verify,
+                "index: %s is unit %" PRIu64 " with LSN %" PRIu64
+                ", which the log does not have: a foreign index",
+                name, claimed->unit, claimed->lsn);
+    }
+}
+
+static void verify_positions(struct verify *verify,
+                             const struct wal_position *found)
+{
+    if (verify->view->reader == NULL) {
+        return;
+    }
+    verify_position(verify, "applied",
+                    index_reader_applied(verify->view->reader), found,
+                    &verify->applied_seen);
+    verify_position(verify, "applying",
+                    index_reader_applying(verify->view->reader), found,
+                    &verify->applying_seen);
+}
+
+static enum stele_status verify_log(struct verify *verify,
+                                    struct stele_error *error)
+{
+    struct stele *store = verify->store;
+    const struct wal_position origin = wal_position_origin(&store->uuid);
+    struct wal_reader reader;
+    enum stele_status status =
+        wal_reader_open(&reader, store->wal_dir, &origin,
+                        store_segment_oldest(store), IO_OPEN_READ, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    verify_positions(verify, &origin);
+    while (reader.previous.lsn < verify->view->lsn) {
+        struct wal_reader_unit unit;
+        bool whole;
+
+        status = wal_reader_next(&reader, &unit, &whole, error);
+        if (status != STELE_OK) {
+            break;
+        }
+        if (!whole) {
+            problem(verify,
+                    "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
+                    " is not whole, but the log goes on to LSN %" PRIu64,
+                    reader.segment.seq, reader.offset, reader.previous.unit + 1,
+                    verify->view->lsn);
+            break;
+        }
+        verify->report.units++;
+        verify->report.log_bytes +=
+            unit.position.end_offset - unit.position.start_offset;
+        verify_records(verify, &unit);
+        verify_positions(verify, &unit.position);
+    }
+    verify->report.lsn_last = reader.previous.lsn;
+    if (status == STELE_OK) {
+        /* Headers, lengths and names of all of them, the prepared ones too. */
+        for (size_t index = 0; index < reader.segments.count; index++) {
+            struct wal_segment segment;
+
+            verify->report.segments++;
+            if (wal_segment_open(store->wal_dir, reader.segments.seqs[index],
+                                 &store->uuid, IO_OPEN_READ, &segment,
+                                 error) == STELE_OK) {
+                wal_segment_close(&segment);
+            } else if (error != NULL) {
+                problem(verify, "%s", error->message);
+            }
+        }
+    }
+    wal_reader_close(&reader);
+    return status;
+}
+
+/* ---- The index ------------------------------------------------------------------- */
+
+struct table_tally {
+    struct bytes row_key; /* Borrowed from the reader; size 0: none. */
+    struct table_row claimed;
+    struct table_row counted;
+};
+
+static void close_table(struct verify *verify, const struct table_tally *tally)
+{
+    const int name_bytes =
+        tally->row_key.size == 0 ? 0 : (int)tally->row_key.size - 1;
+
+    if (tally->row_key.size == 0) {
+        return;
+    }
+    verify->report.index_tables++;
+    if (tally->claimed.count != tally->counted.count ||
+        tally->claimed.sum != tally->counted.sum) {
+        problem(verify,
+                "index: table %.*s has %" PRIu64 " keys with sum %016" PRIx64
+                ", its row says %" PRIu64 " with sum %016" PRIx64,
+                name_bytes, (const char *)tally->row_key.data,
+                tally->counted.count, tally->counted.sum, tally->claimed.count,
+                tally->claimed.sum);
+    }
+}
+
+static void verify_entry(struct verify *verify, const struct index_entry *entry,
+                         struct table_tally *tally)
+{
+    const size_t name_bytes = base_key_table_bytes(entry->key);
+    struct base_value value;
+
+    if (name_bytes == 0) {
+        problem(verify, "index: a key of %zu bytes without a table",
+                entry->key.size);
+        return;
+    }
+    if (!base_value_decode(entry->stored, &value) ||
+        !base_value_verify(entry->key, &value)) {
+        problem(verify,
+                "index: a value of table %.*s fails its check (key of %zu "
+                "bytes)",
+                (int)name_bytes, (const char *)entry->key.data,
+                entry->key.size - name_bytes - 1);
+        return;
+    }
+    if (entry->key.size == name_bytes + 1) {
+        close_table(verify, tally);
+        *tally = (struct table_tally){.row_key = entry->key};
+        if (!table_row_decode(value.value, &tally->claimed)) {
+            problem(verify, "index: the row of table %.*s has %zu bytes",
+                    (int)name_bytes, (const char *)entry->key.data,
+                    value.value.size);
+        }
+        return;
+    }
+    verify->report.index_items++;
+    if (tally->row_key.size != name_bytes + 1 ||
+        memcmp(tally->row_key.data, entry->key.data, name_bytes + 1) != 0) {
+        problem(verify, "index: a key of table %.*s, which has no row",
+                (int)name_bytes, (const char *)entry->key.data);
+        return;
+    }
+    tally->counted.count++;
+    tally->counted.sum += value.check;
+}
+
+static enum stele_status verify_index(struct verify *verify,
+                                      struct stele_error *error)
+{
+    const struct bytes everything = {"\x01", 1};
+    struct table_tally tally = {.row_key = {NULL, 0}};
+    struct index_cursor *cursor;
+    struct index_entry entry;
+    enum stele_status status =
+        index_cursor_open(verify->view->reader, &cursor, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    if (!verify->applied_seen || !verify->applying_seen) {
+        problem(verify, "index: %s is beyond the end of the log",
+                verify->applied_seen ? "applying" : "applied");
+    }
+    status = index_cursor_seek(cursor, everything, &entry, error);
+    while (status == STELE_OK) {
+        verify_entry(verify, &entry, &tally);
+        status = index_cursor_next(cursor, &entry, error);
+    }
+    close_table(verify, &tally);
+    index_cursor_close(cursor);
+    return status == STELE_NOT_FOUND ? STELE_OK : status;
+}
+
+enum stele_status stele_verify(struct stele *store,
+                               stele_verify_finding *finding, void *context,
+                               struct stele_verify_report *report,
+                               struct stele_error *error)
+{
+    struct verify verify = {
+        .store = store, .finding = finding, .context = context};
+    struct stele_error local;
+    struct stele_error *reason = error == NULL ? &local : error;
+    enum stele_status status;
+
+    if (report->size == 0 || report->size > sizeof *report) {
+        return error_set(error, STELE_INVALID,
+                         "a report of %zu bytes: set size to sizeof",
+                         report->size);
+    }
+    /* Relaxed commits that are not synced yet are no part of what must hold. */
+    status = store->read_only ? STELE_OK : stele_sync(store, reason);
+    if (status == STELE_POISONED) {
+        status = STELE_OK; /* Reads go on. */
+    }
+    if (status == STELE_OK) {
+        status = stele_view_open(store, &verify.view, reason);
+    }
+    if (status == STELE_OK) {
+        status = verify_log(&verify, reason);
+        if (status == STELE_OK && verify.view->reader != NULL) {
+            status = verify_index(&verify, reason);
+        }
+        stele_view_close(verify.view);
+    }
+    if (status != STELE_OK) {
+        return error_wrap(reason, status, "verify");
+    }
+    verify.report.size = report->size;
+    memcpy(report, &verify.report, report->size);
+    if (verify.report.problems > 0) {
+        return error_set(error, STELE_CORRUPT, "verify: %" PRIu64 " findings",
+                         verify.report.problems);
+    }
+    return STELE_OK;
+}
+
+/* ---- Tags ------------------------------------------------------------------------- */
+
+static bool find_tag_in_unit(const struct wal_reader_unit *unit,
+                             const uint8_t *tag, uint64_t lsn_from,
+                             uint64_t *lsn_out)
+{
+    struct byte_reader in = byte_reader_init(unit->body, unit->unit.body_bytes);
+    struct wal_record record;
+
+    while (in.offset < in.size && wal_record_decode(&in, &record)) {
+        if (record.lsn >= lsn_from &&
+            (record.flags & WAL_RECORD_HAS_TAG) != 0 &&
+            memcmp(record.tag, tag, STELE_TAG_BYTES) == 0) {
+            *lsn_out = record.lsn;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum stele_status stele_find_tag(struct stele *store,
+                                 const uint8_t tag[STELE_TAG_BYTES],
+                                 uint64_t lsn_from, uint64_t *lsn_out,
+                                 struct stele_error *error)
+{
+    const struct wal_position origin = wal_position_origin(&store->uuid);
+    struct wal_reader reader;
+    struct stele_view *view;
+    enum stele_status status = stele_view_open(store, &view, error);
+    bool found = false;
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = wal_reader_open(&reader, store->wal_dir, &origin,
+                             store_segment_oldest(store), IO_OPEN_READ, error);
+    if (status == STELE_OK) {
+        /* Only as far as the handle shows: what a poisoned handle wrote last is
+         * for the next open to decide. */
+        while (status == STELE_OK && !found &&
+               reader.previous.lsn < view->lsn) {
+            struct wal_reader_unit unit;
+            bool whole;
+
+            status = wal_reader_next(&reader, &unit, &whole, error);
+            if (status == STELE_OK && !whole) {
+                status = error_set(error, STELE_CORRUPT,
+                                   "find tag: the log ends before LSN %" PRIu64,
+                                   view->lsn);
+            }
+            found = status == STELE_OK &&
+                    find_tag_in_unit(&unit, tag, lsn_from, lsn_out);
+        }
+        wal_reader_close(&reader);
+    }
+    stele_view_close(view);
+    if (status == STELE_OK && !found) {
+        status = error_set(error, STELE_NOT_FOUND,
+                           "no batch with this tag from LSN %" PRIu64 " on",
+                           lsn_from);
+    }
+    return status;
+}

@@ -1,0 +1,28 @@
+/* engine/view.h -- a view, for the files of engine/ only. */
+#ifndef ENGINE_VIEW_H
+#define ENGINE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/index.h"
+#include "engine/state.h"
+#include "engine/stele.h"
+#include "engine/store.h"
+
+struct stele_view {
+    struct stele *store;
+    struct state *state;         /* Pinned; NULL once expired. */
+    struct index_reader *reader; /* NULL: no base, or expired. */
+    uint64_t lsn;
+    uint64_t opened_ns;
+    uint64_t cursors_open;
+    struct stele_view *next; /* In store->views. */
+    struct stele_view *prev;
+};
+
+/* OK, or EXPIRED, after which the view holds nothing any more. */
+enum stele_status view_check(struct stele_view *view,
+                             struct stele_error *error) STELE_MUST_CHECK;
+
+#endif
