@@ -1339,7 +1339,12 @@ enum stele_status index_writer_commit(struct index_writer *writer,
     }
     if (commit_may_be_repeated(index, result, errno)) {
         writer_finish(writer, false);
-        return fail_as(STELE_NO_SPACE, index->name, result, "commit", error);
+        return result == EIO
+                   ? error_set(error, STELE_NO_SPACE,
+                               "%s: commit: short write, the disk is full",
+                               index->name)
+                   : fail_as(STELE_NO_SPACE, index->name, result, "commit",
+                             error);
     }
     writer_finish(writer, true);
     return fail_as(STELE_IO, index->name, result, "commit", error);
