@@ -42,6 +42,8 @@ static enum stele_status status_of_errno(int sys_errno)
         return STELE_NO_MEMORY;
     case EOPNOTSUPP:
         return STELE_UNSUPPORTED;
+    case ENOTDIR:
+        return STELE_FOREIGN; /* Something else has the name. */
     default:
         return STELE_IO;
     }

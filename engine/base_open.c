@@ -1,6 +1,7 @@
 /* engine/base_open.c -- see engine/base_open.h. */
 #include "engine/base_open.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +9,14 @@
 
 #include "base/error.h"
 #include "engine/checkpoint.h"
+#include "engine/enter.h"
 #include "engine/index_file.h"
 #include "engine/replay.h"
 #include "wal/unit.h"
 
 enum {
     READERS_SPARE = 64, /* Leaders, verifiers, and other processes. */
-    SET_ASIDE_TRIES_MAX = 10000,
+    SET_ASIDE_TRIES_MAX = 9999,
 };
 
 struct index_options base_index_options(const struct stele *store)
@@ -76,6 +78,10 @@ static enum stele_status check_identity(struct stele *store, bool *ours_out,
         error_set(why, STELE_NOT_FOUND, "index/data.mdb is missing");
         return STELE_OK;
     }
+    if (status == STELE_FOREIGN) {
+        error_set(why, STELE_FOREIGN, "index is not a directory");
+        return STELE_OK;
+    }
     if (status != STELE_OK) {
         return status; /* EACCES, EMFILE, EIO are not absence. */
     }
@@ -90,10 +96,45 @@ static enum stele_status check_identity(struct stele *store, bool *ours_out,
     return STELE_OK;
 }
 
+/* Open it with a reader slot; or without one, if only reading is asked for, no
+ * writer is alive, and lock.mdb is missing or may not be written. */
+static enum stele_status open_index(struct stele *store, const char *path,
+                                    struct stele_error *error)
+{
+    struct index_options options = base_index_options(store);
+    struct io_file_info ignored;
+    struct io_dir *dir;
+    enum stele_status status;
+    bool alive = true;
+
+    store->index_no_lock = false;
+    if (!store->read_only) {
+        return index_open(path, &options, &store->index, error);
+    }
+    status = enter_writer_alive(store, &alive, error);
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_INDEX_NAME, &dir, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    options.no_lock = !alive && io_info(dir, INDEX_LOCK_NAME, &ignored,
+                                        error) == STELE_NOT_FOUND;
+    io_dir_close(dir);
+    status = index_open(path, &options, &store->index, error);
+    if (status == STELE_IO && !alive && !options.no_lock &&
+        (error->sys_errno == EACCES || error->sys_errno == EROFS ||
+         error->sys_errno == EPERM)) {
+        options.no_lock = true;
+        status = index_open(path, &options, &store->index, error);
+    }
+    store->index_no_lock = status == STELE_OK && options.no_lock;
+    return status;
+}
+
 enum stele_status base_open(struct stele *store, bool *usable_out,
                             struct stele_error *why, struct stele_error *error)
 {
-    const struct index_options options = base_index_options(store);
     struct stele_error reason = {0};
     enum stele_status status =
         check_identity(store, usable_out, &reason, error);
@@ -110,7 +151,7 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
     if (path == NULL) {
         return error_no_memory(error, "path of the index");
     }
-    status = index_open(path, &options, &store->index, &reason);
+    status = open_index(store, path, &reason);
     free(path);
     if (status == STELE_OK) {
         identity = index_identity(store->index);
@@ -177,6 +218,7 @@ enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
 {
     struct io_dir *quarantine = NULL;
     struct io_file_info ignored;
+    bool renamed = false;
     enum stele_status status = remove_index_tmp(store, error);
 
     if (status == STELE_OK) {
@@ -195,7 +237,7 @@ enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
         status = io_dir_open_in(store->dir, STORE_QUARANTINE_NAME, &quarantine,
                                 error);
     }
-    for (int tries = 1; status == STELE_OK && tries < SET_ASIDE_TRIES_MAX;
+    for (int tries = 1; status == STELE_OK && tries <= SET_ASIDE_TRIES_MAX;
          tries++) {
         char name[32];
 
@@ -204,11 +246,15 @@ enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
         if (status == STELE_NOT_FOUND) {
             status = io_rename(store->dir, STORE_INDEX_NAME, quarantine, name,
                                error);
+            renamed = true;
             break;
         }
     }
     if (status == STELE_OK) {
-        status = io_dir_sync(quarantine, error);
+        status = renamed ? io_dir_sync(quarantine, error)
+                         : error_set(error, STELE_IO,
+                                     "quarantine/ holds %d indexes already",
+                                     SET_ASIDE_TRIES_MAX);
     }
     if (status == STELE_OK) {
         /* Before a new index/ gets the name. */

@@ -197,7 +197,11 @@ enum stele_status stele_batch_delete_range(struct stele_batch *batch,
     if (status != STELE_OK) {
         return status;
     }
-    if (op.end.size > 0 && bytes_compare(op.key, op.end) >= 0) {
+    /* The smallest key there is is a single zero byte. */
+    if (op.end.size > 0 &&
+        (bytes_compare(op.key, op.end) >= 0 ||
+         (op.key.size == 0 &&
+          bytes_compare(op.end, (struct bytes){"", 1}) == 0))) {
         return error_set(error, STELE_INVALID,
                          "the range is empty: its end is not above its start");
     }

@@ -6,6 +6,7 @@
 #ifndef ENGINE_BATCH_H
 #define ENGINE_BATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +24,8 @@ struct stele_batch {
     size_t table_bytes;
     bool has_tag;
     uint8_t tag[STELE_TAG_BYTES];
-    uint64_t body_checksum; /* Of batch_seal(). */
+    uint64_t body_checksum;  /* Of batch_seal(). */
+    _Atomic bool committing; /* A commit of it is under way. */
 };
 
 /* Compute what can be computed before the LSN is known. In the caller's

@@ -467,6 +467,7 @@ enum stele_status checkpoint_advance(struct stele *store,
     atomic_fetch_add(&store->stat_checkpoint_transactions, 1);
     mutex_lock(&store->keeper_mutex);
     store->applying = checkpoint->end;
+    store->checkpoint_error = (struct stele_error){0}; /* It works again. */
     mutex_unlock(&store->keeper_mutex);
     if (done) {
         finish(store, checkpoint);
@@ -524,14 +525,15 @@ static enum stele_status wait_drained(struct stele *store,
     store->checkpoint_hurry++;
     condition_broadcast(&store->base_work);
     while (store->frozen && status == STELE_OK) {
-        if (store->index_dead ||
-            atomic_load(&store->stat_checkpoint_failures) > failures_before) {
+        status = store_check_writable(store, error);
+        if (status == STELE_OK && store->checkpoint_error.status != STELE_OK &&
+            (store->index_dead ||
+             atomic_load(&store->stat_checkpoint_failures) >
+                 failures_before)) {
             status = store->checkpoint_error.status;
             if (error != NULL) {
                 *error = store->checkpoint_error;
             }
-        } else {
-            status = store_check_writable(store, error);
         }
         if (status == STELE_OK) {
             condition_wait_for(&store->base_progress, &store->keeper_mutex,

@@ -14,6 +14,7 @@
 /* Everything about a batch that can be refused without looking at the state. */
 static enum stele_status check_batch(const struct stele *store,
                                      const struct stele_batch *batch,
+                                     enum stele_durability durability,
                                      struct stele_error *error)
 {
     const uint64_t record_bytes_max =
@@ -22,6 +23,10 @@ static enum stele_status check_batch(const struct stele *store,
     if (store->read_only) {
         return error_set(error, STELE_READ_ONLY,
                          "commit: the store is open for reading only");
+    }
+    if (durability != STELE_DURABLE && durability != STELE_RELAXED) {
+        return error_set(error, STELE_INVALID, "commit: unknown durability %d",
+                         (int)durability);
     }
     if (batch->op_count == 0) {
         return error_set(error, STELE_INVALID, "commit: the batch is empty");
@@ -47,6 +52,18 @@ static enum stele_status check_batch(const struct stele *store,
     return STELE_OK;
 }
 
+/* One commit of a batch at a time: its buffer is the record, and two LSNs in it
+ * would ruin the log. */
+static bool claim(struct stele_batch *batch, struct stele_error *error)
+{
+    if (atomic_exchange(&batch->committing, true)) {
+        error_set(error, STELE_INVALID,
+                  "commit: another commit of this batch is under way");
+        return false;
+    }
+    return true;
+}
+
 static struct commit_request batch_request(struct stele *store,
                                            struct stele_batch *batch,
                                            enum stele_durability durability,
@@ -70,14 +87,19 @@ enum stele_status stele_commit(struct stele *store, struct stele_batch *batch,
                                struct stele_commit_result *result,
                                struct stele_error *error)
 {
-    enum stele_status status = check_batch(store, batch, error);
+    enum stele_status status = check_batch(store, batch, durability, error);
     struct commit_request request;
 
     if (status != STELE_OK) {
         return status;
     }
+    if (!claim(batch, error)) {
+        return STELE_INVALID;
+    }
     request = batch_request(store, batch, durability, result);
-    return commit_submit(store, &request, error);
+    status = commit_submit(store, &request, error);
+    atomic_store(&batch->committing, false);
+    return status;
 }
 
 enum stele_status stele_commit_async(struct stele *store,
@@ -87,7 +109,7 @@ enum stele_status stele_commit_async(struct stele *store,
                                      stele_commit_done *done, void *context,
                                      struct stele_error *error)
 {
-    enum stele_status status = check_batch(store, batch, error);
+    enum stele_status status = check_batch(store, batch, durability, error);
     struct commit_request *request;
 
     if (status != STELE_OK) {
@@ -100,6 +122,10 @@ enum stele_status stele_commit_async(struct stele *store,
     request = malloc(sizeof *request);
     if (request == NULL) {
         return error_no_memory(error, "commit request");
+    }
+    if (!claim(batch, error)) {
+        free(request);
+        return STELE_INVALID;
     }
     *request = batch_request(store, batch, durability, result);
     request->done = done;

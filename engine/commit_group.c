@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "engine/apply.h"
+#include "engine/keepers.h"
 #include "wal/unit.h"
 
 /* ---- Deciding requests ---------------------------------------------------- */
@@ -101,13 +102,13 @@ void commit_write_hint(struct stele *store)
     if (durable.unit == store->hint_unit) {
         return;
     }
-    store->hint_unit = durable.unit;
     status = wal_hint_write(&store->anchor_file, store->incarnation, &durable,
                             &error);
-
-    /* The commit is durable all the same. A copy-on-write file system may have
-     * no room for the hint: other processes then lag until it has. */
-    if (status != STELE_OK && status != STELE_NO_SPACE) {
+    if (status == STELE_OK) {
+        store->hint_unit = durable.unit;
+    } else if (status != STELE_NO_SPACE) {
+        /* The commit is durable all the same. (A copy-on-write file system may
+         * have no room for the hint: other processes then lag until it has.) */
         store_poison(store, &error);
     }
 }
@@ -121,6 +122,29 @@ static struct memtable *active_memtable(struct stele *store)
     /* Only the role holder replaces it: it outlives the reference. */
     state_release(current);
     return active;
+}
+
+enum stele_status commit_renew_active(struct stele *store,
+                                      struct stele_error *error)
+{
+    struct state *current = state_acquire(&store->publisher);
+    struct state *next = state_allocate();
+    struct memtable *fresh = NULL;
+    enum stele_status status =
+        next == NULL ? error_no_memory(error, "state")
+                     : memtable_create(store->options.memtable_bytes,
+                                       store->hash_seed, &fresh, error);
+
+    if (status == STELE_OK) {
+        assert(current->layers[STATE_FROZEN].memtable == NULL);
+        state_publish_rebase(&store->publisher, next, current->lsn, fresh,
+                             NULL);
+        memtable_unref(fresh);
+    } else {
+        state_discard(next);
+    }
+    state_release(current);
+    return status;
 }
 
 enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,
@@ -238,6 +262,14 @@ static enum stele_status insert_batch(struct work *work,
 
 static void withdraw(struct work *work)
 {
+    /* What was refused may have been so on account of what goes now. */
+    for (struct commit_request *request = work->group; request != NULL;
+         request = request->next) {
+        if (request->refused_behind) {
+            request->refused_behind = false;
+            request->decided = false;
+        }
+    }
     memtable_withdraw(work->memtable);
     range_builder_clear(&work->store->group->ranges);
     work->store->lsn_last = work->lsn_before;
@@ -262,6 +294,8 @@ static void insert_group(struct work *work)
         status = insert_batch(work, request, &refused, &error);
         if (status != STELE_OK) {
             commit_decide(request, status, &error);
+            request->refused_behind =
+                status == STELE_PRECONDITION && work->record_count > 0;
             if (!refused) {
                 withdraw(work);
                 request = work->group;
@@ -310,9 +344,21 @@ static void publish(struct work *work)
 }
 
 /* Whether somebody in the group waits for the disk. */
-static bool wants_sync(const struct stele *store,
-                       const struct commit_request *group)
+static bool wants_sync(struct stele *store, const struct commit_request *group,
+                       uint64_t now_ns)
 {
+    const uint64_t window_ns =
+        (uint64_t)store->options.relaxed_sync_ms * 1000000u;
+    bool overdue;
+
+    /* The log keeper sees to it, unless it is busy, leading for one. */
+    mutex_lock(&store->keeper_mutex);
+    overdue =
+        store->relaxed_pending && now_ns >= store->relaxed_since_ns + window_ns;
+    mutex_unlock(&store->keeper_mutex);
+    if (overdue) {
+        return true;
+    }
     if (store->lsn_last - store->lsn_synced >= STORE_LSN_UNSYNCED_MAX) {
         return true; /* The next open skips 2^20 LSNs: stay well below. */
     }
@@ -343,7 +389,7 @@ static void note_unsynced(struct stele *store, uint64_t now_ns)
     if (!store->relaxed_pending) {
         store->relaxed_pending = true;
         store->relaxed_since_ns = now_ns;
-        condition_broadcast(&store->log_work);
+        keepers_kick_log(store);
     }
     mutex_unlock(&store->keeper_mutex);
 }
@@ -358,8 +404,7 @@ static void note_activity(struct stele *store, uint64_t now_ns)
     if (store->log_keeper_asleep ||
         (segment_wanted && !store->segment_wanted)) {
         store->segment_wanted = store->segment_wanted || segment_wanted;
-        store->log_keeper_asleep = false;
-        condition_broadcast(&store->log_work);
+        keepers_kick_log(store);
     }
     mutex_unlock(&store->keeper_mutex);
 }
@@ -393,7 +438,7 @@ static void write_group(struct work *work)
             commit_decide_batches(work->group, status, &error);
         }
     }
-    if (wants_sync(store, work->group)) {
+    if (wants_sync(store, work->group, now_ns)) {
         status = commit_sync_log(store, &error);
         if (status != STELE_OK) {
             end_unknown(work, &error);

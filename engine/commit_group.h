@@ -37,7 +37,8 @@ struct commit_request {
     stele_commit_done *done;            /* Not NULL: asynchronous. */
     void *done_context;
 
-    bool decided; /* `status` is final. */
+    bool decided;        /* `status` is final. */
+    bool refused_behind; /* By an expectation, behind batches of its group. */
     bool froze;
     enum stele_status status;
     struct stele_error error;
@@ -72,6 +73,11 @@ void commit_write_hint(struct stele *store);
 enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,
                                        struct stele_error *error)
     STELE_MUST_CHECK;
+
+/* Replace an active memtable that is full of nothing but withdrawn groups:
+ * everything visible in it is in the index, and none is frozen. */
+enum stele_status commit_renew_active(
+    struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
 
 /* Room in the memtable and in the log for the batches of the group, before any
  * LSN is assigned. Batches for which there is none are decided. */

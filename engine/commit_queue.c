@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/park.h"
 #include "engine/commit.h"
+#include "engine/keepers.h"
 #include "wal/unit.h"
 
 enum stele_status commit_queue_init(struct stele *store,
@@ -81,6 +82,7 @@ static struct commit_request *take_group(struct stele *store)
 static void finish(struct commit_request *request)
 {
     if (request->done != NULL) {
+        atomic_store(&request->batch->committing, false);
         request->done(request->done_context, request->status, &request->error);
         free(request);
         return;
@@ -111,8 +113,7 @@ static struct commit_request *next_leader(struct stele *store)
 static void wake_keeper(struct stele *store)
 {
     mutex_lock(&store->keeper_mutex);
-    store->log_keeper_asleep = false;
-    condition_broadcast(&store->log_work);
+    keepers_kick_log(store);
     mutex_unlock(&store->keeper_mutex);
 }
 
@@ -174,10 +175,17 @@ static bool enqueue(struct stele *store, struct commit_request *request)
     mutex_lock(&queue->mutex);
     *queue->tail = request;
     queue->tail = &request->next;
-    if (!queue->led && (request->done == NULL || store->keepers_started)) {
+    if (request->done != NULL) {
+        if (!queue->led && store->keepers_started) {
+            queue->led = true;
+            queue->keeper_wanted = true;
+        }
+    } else if (!queue->led || queue->keeper_wanted) {
+        /* Instead of the log keeper if it has not come yet: it may be the very
+         * one that asks. */
         queue->led = true;
-        leader = request->done == NULL;
-        queue->keeper_wanted = !leader;
+        queue->keeper_wanted = false;
+        leader = true;
     }
     mutex_unlock(&queue->mutex);
     return leader;

@@ -81,12 +81,25 @@ static void wait_for_base(struct stele *store, struct commit_request *group)
         return;
     }
     left_ns = expire(group, io_clock_monotonic_ns(store->io));
-    if (store->frozen && commit_has_undecided_batch(group)) {
+    if (store->frozen && !atomic_load(&store->poisoned) &&
+        commit_has_undecided_batch(group)) {
         condition_broadcast(&store->base_work);
         condition_wait_for(&store->base_progress, &store->keeper_mutex,
                            left_ns);
     }
     mutex_unlock(&store->keeper_mutex);
+}
+
+/* Full, nothing to freeze, and nothing frozen: of what is not in the index. */
+static bool is_full_of_nothing(struct stele *store)
+{
+    const struct wal_position written = wal_writer_written(store->writer);
+    bool nothing;
+
+    mutex_lock(&store->keeper_mutex);
+    nothing = !store->frozen && written.unit <= store->applied.unit;
+    mutex_unlock(&store->keeper_mutex);
+    return nothing;
 }
 
 static void make_room_in_memtable(struct stele *store,
@@ -109,6 +122,13 @@ static void make_room_in_memtable(struct stele *store,
         if (froze || fullness == CHECKPOINT_DUE) {
             return;
         }
+        if (is_full_of_nothing(store)) {
+            status = commit_renew_active(store, &error);
+            if (status != STELE_OK) {
+                commit_decide_batches(group, status, &error);
+            }
+            return;
+        }
         /* Waiting may take long, and the relaxed window is short. */
         status = commit_sync_log(store, &error);
         if (status != STELE_OK) {
@@ -117,6 +137,11 @@ static void make_room_in_memtable(struct stele *store,
         }
         commit_write_hint(store);
         wait_for_base(store, group);
+        status = store_check_writable(store, &error);
+        if (status != STELE_OK) {
+            commit_decide_batches(group, status, &error);
+            return;
+        }
     }
 }
 

@@ -46,10 +46,7 @@ enum stele_status create_directory(struct io *io, const char *path,
     enum stele_status status = io_dir_create(io, path, error);
     char *parent;
 
-    if (status == STELE_EXISTS) {
-        return STELE_OK;
-    }
-    if (status != STELE_OK) {
+    if (status != STELE_OK && status != STELE_EXISTS) {
         return status;
     }
     parent = parent_of(path);
@@ -58,7 +55,8 @@ enum stele_status create_directory(struct io *io, const char *path,
     }
     status = io_dir_open(io, parent, &parent_dir, error);
     if (status == STELE_OK) {
-        /* A store in a directory that a power cut takes away is no store. */
+        /* A store in a directory that a power cut takes away is no store. Also
+         * if the directory was there: who made it may have died before this. */
         status = io_dir_sync(parent_dir, error);
         io_dir_close(parent_dir);
     }

@@ -30,7 +30,8 @@ struct layer_source {
 };
 
 struct stele_cursor {
-    struct stele_view *view;
+    struct stele_view *view;   /* NULL: closed before this cursor. */
+    struct stele_cursor *next; /* In the view's list. */
     struct full_key first;
     struct full_key end;
     size_t strip_bytes; /* Of a full key, for the API. */
@@ -55,8 +56,24 @@ static void release_sources(struct stele_cursor *cursor)
         memtable_order_release(cursor->layers[index].order);
         cursor->layers[index].order = NULL;
     }
-    cursor->view->cursors_open--;
+    for (struct stele_cursor **link = &cursor->view->cursors; *link != NULL;
+         link = &(*link)->next) {
+        if (*link == cursor) {
+            *link = cursor->next;
+            break;
+        }
+    }
     cursor->released = true;
+}
+
+void cursor_orphan_all(struct stele_view *view)
+{
+    while (view->cursors != NULL) {
+        struct stele_cursor *cursor = view->cursors;
+
+        release_sources(cursor);
+        cursor->view = NULL;
+    }
 }
 
 enum stele_status cursor_open(struct stele_view *view, struct bytes first,
@@ -77,7 +94,8 @@ enum stele_status cursor_open(struct stele_view *view, struct bytes first,
     assert(first.size <= sizeof cursor->first.data &&
            end.size <= sizeof cursor->end.data);
     cursor->view = view;
-    view->cursors_open++;
+    cursor->next = view->cursors;
+    view->cursors = cursor;
     memcpy(cursor->first.data, first.data, first.size);
     cursor->first.size = first.size;
     memcpy(cursor->end.data, end.data, end.size);
@@ -346,8 +364,12 @@ static enum stele_status find_visible(struct stele_cursor *cursor,
 static enum stele_status check(struct stele_cursor *cursor,
                                struct stele_error *error)
 {
-    const enum stele_status status = view_check(cursor->view, error);
+    enum stele_status status;
 
+    if (cursor->view == NULL) {
+        return error_set(error, STELE_INVALID, "the cursor's view is closed");
+    }
+    status = view_check(cursor->view, error);
     if (status == STELE_EXPIRED) {
         release_sources(cursor);
     }
@@ -424,7 +446,11 @@ static enum stele_status move(struct stele_cursor *cursor,
         return step(cursor, direction, entry_out, error);
     }
     if (cursor->place == stuck) {
-        return error_set(error, STELE_NOT_FOUND, "no further key");
+        const enum stele_status status = check(cursor, error);
+
+        return status == STELE_OK
+                   ? error_set(error, STELE_NOT_FOUND, "no further key")
+                   : status;
     }
     return direction == FORWARD
                ? cursor_seek(cursor, full_key_bytes(&cursor->first), entry_out,

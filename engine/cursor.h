@@ -23,6 +23,10 @@ enum stele_status cursor_open(struct stele_view *view, struct bytes first,
                               struct stele_cursor **cursor_out,
                               struct stele_error *error) STELE_MUST_CHECK;
 
+/* The view goes: its open cursors let go of everything, and can only be closed
+ * from now on. */
+void cursor_orphan_all(struct stele_view *view);
+
 struct cursor_entry {
     struct bytes key; /* A full key. Both borrowed until the next call. */
     struct lookup_value found;

@@ -144,3 +144,19 @@ enum stele_status enter_store(struct stele *store, struct stele_error *error)
     }
     return status;
 }
+
+enum stele_status enter_writer_alive(struct stele *store, bool *alive_out,
+                                     struct stele_error *error)
+{
+    enum stele_status status;
+
+    *alive_out = false;
+    if (store->lock_file == NULL) {
+        status = io_file_open(store->dir, STORE_LOCK_NAME, IO_OPEN_READ,
+                              &store->lock_file, error);
+        if (status != STELE_OK) {
+            return status == STELE_NOT_FOUND ? STELE_OK : status;
+        }
+    }
+    return io_file_lock_held(store->lock_file, alive_out, error);
+}

@@ -15,4 +15,10 @@ enum stele_status enter_directory(struct stele *store, const char *path,
 enum stele_status enter_store(struct stele *store,
                               struct stele_error *error) STELE_MUST_CHECK;
 
+/* For a read-only handle: whether another process has the store open for
+ * writing. */
+enum stele_status enter_writer_alive(struct stele *store, bool *alive_out,
+                                     struct stele_error *error)
+    STELE_MUST_CHECK;
+
 #endif

@@ -1,9 +1,12 @@
 /*
  * engine/follow.c -- see engine/follow.h.
  *
- * Catching up, the happy path: find out what must be shown (the target); read
- * units from where we stand up to it; insert them; publish. Runs in whatever
- * thread opens a view, one at a time. Writes nothing.
+ * Catching up, the happy path: look who is writing; find out what must be shown
+ * (the target); read units from where the tail ends up to it; insert them;
+ * publish. Runs in whatever thread opens a view, one at a time. Writes nothing.
+ *
+ * A tail that failed half way is thrown away and built anew behind the index, to
+ * the side, by the next call: what is shown is never half of something.
  */
 #include "engine/follow.h"
 
@@ -11,37 +14,25 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "engine/base_open.h"
+#include "engine/enter.h"
 #include "engine/replay.h"
+#include "engine/verdict.h"
 
 enum {
     HINT_TRIES_MAX = 1000, /* Torn by a concurrent write each time: no. */
+    LOOK_TRIES_MAX = 1000, /* Somebody wrote in each of them: no. */
     REBASE_MEMTABLES = 4,  /* How large the tail may grow. */
-    CLAIM_APPLIED = 0,
-    CLAIM_APPLYING = 1,
-    CLAIM_COUNT = 2,
 };
 
-static enum stele_status writer_is_alive(struct stele *store, bool *alive_out,
-                                         struct stele_error *error)
-{
-    enum stele_status status;
+/* ---- Looking ------------------------------------------------------------------ */
 
-    *alive_out = false;
-    if (store->lock_file == NULL) {
-        status = io_file_open(store->dir, STORE_LOCK_NAME, IO_OPEN_READ,
-                              &store->lock_file, error);
-        if (status != STELE_OK) {
-            return status == STELE_NOT_FOUND ? STELE_OK : status;
-        }
-    }
-    return io_file_lock_held(store->lock_file, alive_out, error);
-}
-
-/* The hint, if there is one and it is further than *position. */
-static enum stele_status consider_hint(struct stele *store,
-                                       struct wal_position *position,
-                                       struct stele_error *error)
+static enum stele_status look_at_hint(struct stele *store,
+                                      struct follow_sight *sight,
+                                      struct stele_error *error)
 {
+    sight->hint = wal_position_origin(&store->uuid);
+    sight->hint_incarnation = 0;
     for (int tries = 0; tries < HINT_TRIES_MAX; tries++) {
         struct wal_position hint;
         uint64_t incarnation;
@@ -54,9 +45,9 @@ static enum stele_status consider_hint(struct stele *store,
             return status;
         }
         if (valid) {
-            if (hint.unit > position->unit &&
-                wal_uuid_equal(&hint.uuid, &store->uuid)) {
-                *position = hint;
+            if (wal_uuid_equal(&hint.uuid, &store->uuid)) {
+                sight->hint = hint;
+                sight->hint_incarnation = incarnation;
             }
             return STELE_OK;
         }
@@ -64,105 +55,139 @@ static enum stele_status consider_hint(struct stele *store,
     return STELE_OK; /* There is none. */
 }
 
-static enum stele_status index_positions(struct stele *store,
-                                         struct wal_position *applied_out,
-                                         struct wal_position *applying_out,
-                                         struct stele_error *error)
-{
-    struct index_reader *reader;
-    enum stele_status status;
-
-    *applied_out = wal_position_origin(&store->uuid);
-    *applying_out = *applied_out;
-    if (store->index == NULL) {
-        return STELE_OK;
-    }
-    status = index_reader_acquire(store->index, &reader, error);
-    if (status == STELE_OK) {
-        *applied_out = *index_reader_applied(reader);
-        *applying_out = *index_reader_applying(reader);
-        index_reader_release(reader);
-    }
-    return status;
-}
-
-/* ANCHOR as it is now. The handle's statistics read it too. */
-static enum stele_status read_anchor(struct stele *store,
-                                     struct stele_error *error)
+static enum stele_status look(struct stele *store, struct follow_sight *sight,
+                              struct stele_error *error)
 {
     struct wal_anchor anchor;
     enum stele_status status =
-        wal_anchor_read(&store->anchor_file, &anchor, error);
+        enter_writer_alive(store, &sight->writer_alive, error);
 
     if (status == STELE_OK) {
-        mutex_lock(&store->anchor_mutex);
-        store->anchor = anchor;
-        mutex_unlock(&store->anchor_mutex);
+        status = wal_anchor_read(&store->anchor_file, &anchor, error);
     }
-    return status;
+    if (status == STELE_OK) {
+        status = look_at_hint(store, sight, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    sight->anchor_sequence = anchor.slot_sequence;
+    /* "Not clean" first, then the hint: with both, what another life left behind
+     * has been dealt with. */
+    sight->writer_declared = sight->writer_alive && !anchor.clean &&
+                             sight->hint_incarnation == anchor.incarnation;
+    mutex_lock(&store->anchor_mutex); /* The statistics read it. */
+    store->anchor = anchor;
+    mutex_unlock(&store->anchor_mutex);
+    return STELE_OK;
 }
 
-/* What a live writer has made visible and durable. */
+static bool same_sight(const struct follow_sight *left,
+                       const struct follow_sight *right)
+{
+    return left->writer_alive == right->writer_alive &&
+           left->anchor_sequence == right->anchor_sequence &&
+           left->hint_incarnation == right->hint_incarnation &&
+           wal_position_equal(&left->hint, &right->hint);
+}
+
+/* ---- The index --------------------------------------------------------------------- */
+
+static void tail_close(struct follow_tail *tail)
+{
+    if (tail->memtable == NULL) {
+        return;
+    }
+    wal_reader_close(&tail->reader);
+    range_set_unref(tail->ranges);
+    memtable_unref(tail->memtable);
+    *tail = (struct follow_tail){0};
+}
+
+/* The index we have open is no longer the store's (rebuilt), or may not be read
+ * beside a writer (no reader slot): take the one that is there now. */
+static enum stele_status refresh_index(struct stele *store,
+                                       const struct follow_sight *sight,
+                                       struct stele_error *error)
+{
+    const bool stale =
+        store->index == NULL
+            ? store->anchor.index_generation > 0 && !store->follow.caught_up
+            : store->anchor.index_generation !=
+                  index_identity(store->index)->generation;
+    const bool unsafe = store->index_no_lock && sight->writer_alive;
+    bool usable;
+
+    if (!stale && !unsafe) {
+        return STELE_OK;
+    }
+    if (store->index != NULL && !index_is_idle(store->index)) {
+        /* Views are open on it. A deleted index is a base like any other. */
+        return unsafe ? error_set(error, STELE_BUSY,
+                                  "a writer has started and this process may "
+                                  "not write index/lock.mdb: close the open "
+                                  "views")
+                      : STELE_OK;
+    }
+    tail_close(&store->follow.tail);
+    index_close(store->index);
+    store->index = NULL;
+    return base_open(store, &usable, NULL, error);
+}
+
+/* ---- What must be shown ---------------------------------------------------------------- */
+
+/* What a writer that has taken possession made visible and durable. */
 static enum stele_status target_of_writer(struct stele *store,
+                                          const struct follow_sight *sight,
                                           struct wal_position *target_out,
                                           struct stele_error *error)
 {
-    struct wal_position target;
     struct wal_position applied;
-    enum stele_status status = index_positions(store, &applied, &target, error);
+    enum stele_status status =
+        verdict_index_positions(store, &applied, target_out, error);
 
-    if (status == STELE_OK) {
-        status = read_anchor(store, error);
+    if (status == STELE_OK && store->anchor.durable.unit > target_out->unit) {
+        *target_out = store->anchor.durable;
     }
-    if (status == STELE_OK) {
-        if (store->anchor.durable.unit > target.unit) {
-            target = store->anchor.durable;
-        }
-        status = consider_hint(store, &target, error);
-    }
-    if (status == STELE_OK) {
-        *target_out = target;
+    if (status == STELE_OK && sight->hint.unit > target_out->unit) {
+        *target_out = sight->hint;
     }
     return status;
 }
 
-/* What recovery accepts, made as durable as a reader can make it. */
-static enum stele_status target_of_recovery(struct stele *store,
-                                            struct wal_position *target_out,
-                                            struct stele_error *error)
+/* What the verdict accepts, made as durable as a reader can make it. */
+static enum stele_status target_of_verdict(struct stele *store,
+                                           struct wal_position *target_out,
+                                           struct stele_error *error)
 {
-    struct wal_claim claims[CLAIM_COUNT] = {
-        [CLAIM_APPLIED] = {.name = "index applied"},
-        [CLAIM_APPLYING] = {.name = "index applying"},
-    };
-    struct wal_recovery_input input = {
-        .wal_dir = store->wal_dir,
-        .anchor = &store->anchor,
-        .base = store->applied,
-        .claims = claims,
-        .claim_count = CLAIM_COUNT,
-        .min_expected_lsn = store->options.min_expected_lsn,
-    };
-    enum stele_status status =
-        index_positions(store, &claims[CLAIM_APPLIED].position,
-                        &claims[CLAIM_APPLYING].position, error);
+    struct verdict verdict;
+    struct stele_error ignored;
+    enum stele_status status = verdict_reach(store, &verdict, error);
 
-    if (status == STELE_OK) {
-        status = wal_recovery_run(&input, &store->recovery, error);
-    }
-    if (status == STELE_OK && store->recovery.base_found) {
-        const uint64_t accepted = store->recovery.end.unit;
-
-        status = wal_recovery_settle(&input, &store->recovery, error);
-        if (status == STELE_OK && accepted > store->recovery.unit_proven) {
-            status = wal_recovery_run(&input, &store->recovery, error);
+    if (status == STELE_OK && verdict.index_is_foreign) {
+        if (!index_is_idle(store->index)) {
+            return error_set(error, STELE_FOREIGN,
+                             "the index does not descend from this log");
         }
+        tail_close(&store->follow.tail);
+        index_close(store->index);
+        store->index = NULL;
     }
-    if (status == STELE_OK &&
-        (!store->recovery.base_found || claims[CLAIM_APPLIED].differs ||
-         claims[CLAIM_APPLYING].differs)) {
-        status = error_set(error, STELE_FOREIGN,
-                           "the index does not descend from this log");
+    if (status != STELE_OK) {
+        return status;
+    }
+    store->follow.unproven = false;
+    if (store->recovery.end.unit > store->recovery.unit_proven) {
+        status =
+            wal_recovery_settle(&verdict.input, &store->recovery, &ignored);
+        if (status != STELE_OK) {
+            /* What is proven is shown, and that it is not all. */
+            store->follow.unproven = true;
+            *target_out = store->recovery.proven;
+            return STELE_OK;
+        }
+        status = verdict_reach(store, &verdict, error);
     }
     if (status == STELE_OK) {
         *target_out = store->recovery.end;
@@ -170,24 +195,42 @@ static enum stele_status target_of_recovery(struct stele *store,
     return status;
 }
 
-/* Read up to the target, and show it. */
-static enum stele_status advance(struct stele *store,
-                                 const struct wal_position *target,
-                                 struct stele_error *error)
-{
-    struct state *current = state_acquire(&store->publisher);
-    struct replay replay = {
-        .memtable = current->layers[STATE_ACTIVE].memtable,
-        .ranges = current->layers[STATE_ACTIVE].ranges,
-    };
-    struct wal_reader *reader = &store->follow_reader;
-    enum stele_status status = STELE_OK;
-    struct state *next = NULL;
+/* ---- Showing it ---------------------------------------------------------------------------- */
 
-    range_set_ref(replay.ranges);
-    if (target->unit > reader->previous.unit) {
-        status = wal_reader_refresh(reader, error);
+static enum stele_status tail_open(struct stele *store,
+                                   struct follow_tail *tail,
+                                   struct stele_error *error)
+{
+    struct wal_position applying;
+    enum stele_status status =
+        verdict_index_positions(store, &tail->base, &applying, error);
+
+    if (status == STELE_OK) {
+        status = memtable_create(store->options.memtable_bytes,
+                                 store->hash_seed, &tail->memtable, error);
     }
+    if (status == STELE_OK) {
+        status =
+            wal_reader_open(&tail->reader, store->wal_dir, &tail->base,
+                            store->anchor.segment_oldest, IO_OPEN_READ, error);
+        if (status != STELE_OK) {
+            memtable_unref(tail->memtable);
+            tail->memtable = NULL;
+        }
+    }
+    return status;
+}
+
+/* Read up to the target. After a failure the tail is of no use. */
+static enum stele_status tail_advance(struct stele *store,
+                                      struct follow_tail *tail,
+                                      const struct wal_position *target,
+                                      struct stele_error *error)
+{
+    struct replay replay = {.memtable = tail->memtable, .ranges = tail->ranges};
+    struct wal_reader *reader = &tail->reader;
+    enum stele_status status = wal_reader_refresh(reader, error);
+
     while (status == STELE_OK && reader->previous.unit < target->unit) {
         struct wal_reader_unit unit;
         bool whole;
@@ -205,6 +248,8 @@ static enum stele_status advance(struct stele *store,
             status = replay_unit(&replay, &unit, error);
         }
     }
+    tail->ranges = replay.ranges;
+    store->replayed_records += replay.records;
     if (status == STELE_OK && reader->previous.unit == target->unit &&
         !wal_position_equal(&reader->previous, target)) {
         status =
@@ -214,171 +259,203 @@ static enum stele_status advance(struct stele *store,
                       reader->previous.segment, reader->previous.start_offset,
                       target->unit);
     }
-    if (status == STELE_OK && reader->previous.lsn > current->lsn) {
-        next = state_allocate();
-        if (next == NULL) {
-            status = error_no_memory(error, "state");
-        } else {
-            state_publish_commit(&store->publisher, next, reader->previous.lsn,
-                                 replay.ranges);
-        }
-    }
-    store->replayed_records += replay.records;
-    replay_deinit(&replay);
-    state_release(current);
     return status;
 }
 
-/* Start a tail behind the index's applied position (or the log's start). */
-static enum stele_status start_tail(struct stele *store,
-                                    struct stele_error *error)
+/* The tail has grown large, and the index has gone on. */
+static bool rebase_is_due(struct stele *store)
 {
-    struct memtable *memtable = NULL;
-    struct wal_reader reader;
+    struct follow_tail *tail = &store->follow.tail;
     struct wal_position applied;
     struct wal_position applying;
-    struct state *next = NULL;
-    enum stele_status status =
-        index_positions(store, &applied, &applying, error);
+    struct stele_error ignored;
 
-    if (status == STELE_OK) {
-        status = memtable_create(store->options.memtable_bytes,
-                                 store->hash_seed, &memtable, error);
-    }
-    if (status == STELE_OK) {
-        status =
-            wal_reader_open(&reader, store->wal_dir, &applied,
-                            store->anchor.segment_oldest, IO_OPEN_READ, error);
-    }
-    if (status != STELE_OK) {
-        memtable_unref(memtable);
+    return memtable_bytes(tail->memtable) >
+               store->options.memtable_bytes * REBASE_MEMTABLES &&
+           verdict_index_positions(store, &applied, &applying, &ignored) ==
+               STELE_OK &&
+           applied.unit > tail->base.unit;
+}
+
+static enum stele_status publish(struct stele *store,
+                                 const struct follow_tail *tail, bool fresh,
+                                 struct state **next, struct stele_error *error)
+{
+    const uint64_t lsn = tail->reader.previous.lsn;
+    enum stele_status status = STELE_OK;
+
+    if (!store->follow.started) {
+        status = state_publisher_init(&store->publisher, lsn, tail->memtable,
+                                      tail->ranges, error);
+        store->follow.started = status == STELE_OK;
         return status;
     }
-    if (!store->following) {
-        status = state_publisher_init(&store->publisher, applied.lsn, memtable,
-                                      NULL, error);
+    if (fresh) {
+        state_publish_rebase(&store->publisher, *next, lsn, tail->memtable,
+                             tail->ranges);
     } else {
-        next = state_allocate();
-        if (next == NULL) {
-            status = error_no_memory(error, "state");
-        } else {
-            state_publish_rebase(&store->publisher, next, applied.lsn, memtable,
-                                 NULL);
-        }
+        state_publish_commit(&store->publisher, *next, lsn, tail->ranges);
     }
-    memtable_unref(memtable);
+    *next = NULL;
+    return status;
+}
+
+/* Show the target, or what is shown already if that is more. */
+static enum stele_status show(struct stele *store,
+                              const struct wal_position *target,
+                              struct stele_error *error)
+{
+    struct follow *follow = &store->follow;
+    const struct wal_position *goal =
+        follow->started && follow->shown.unit > target->unit ? &follow->shown
+                                                             : target;
+    const bool fresh = follow->tail.memtable == NULL || rebase_is_due(store);
+    struct follow_tail built = {0};
+    struct follow_tail *tail = fresh ? &built : &follow->tail;
+    struct state *next;
+    enum stele_status status = STELE_OK;
+
+    if (!fresh && follow->started && goal->unit == follow->shown.unit) {
+        return STELE_OK;
+    }
+    next = state_allocate();
+    if (next == NULL) {
+        return error_no_memory(error, "state");
+    }
+    if (fresh) {
+        status = tail_open(store, tail, error);
+    }
+    if (status == STELE_OK && tail->reader.previous.unit > goal->unit) {
+        status = error_set(error, STELE_BUSY,
+                           "the index has gone past what was to be shown");
+    }
+    if (status == STELE_OK) {
+        status = tail_advance(store, tail, goal, error);
+    }
+    if (status == STELE_OK) {
+        status = publish(store, tail, fresh, &next, error);
+    }
+    state_discard(next);
     if (status != STELE_OK) {
-        wal_reader_close(&reader);
+        tail_close(tail); /* Half read: the next call builds it anew. */
         return status;
     }
-    if (store->following) {
-        wal_reader_close(&store->follow_reader);
+    follow->shown = tail->reader.previous;
+    if (fresh) {
+        tail_close(&follow->tail);
+        follow->tail = built;
     }
-    store->follow_reader = reader;
-    store->applied = applied;
-    store->following = true;
     return STELE_OK;
 }
 
-/* The tail has grown large, and most of it is in the index by now. */
-static bool rebase_is_due(struct stele *store)
+/* ---- Catching up ------------------------------------------------------------------------------ */
+
+/* Once, given what was seen. */
+static enum stele_status catch_up_once(struct stele *store,
+                                       const struct follow_sight *sight,
+                                       struct stele_error *error)
 {
-    struct state *current = state_acquire(&store->publisher);
-    const uint64_t bytes =
-        memtable_bytes(current->layers[STATE_ACTIVE].memtable);
-    struct stele_error ignored;
-    struct wal_position applied;
-    struct wal_position applying;
+    struct wal_position target;
+    enum stele_status status = refresh_index(store, sight, error);
 
-    const uint64_t lsn = current->lsn;
-
-    state_release(current);
-    return bytes > store->options.memtable_bytes * REBASE_MEMTABLES &&
-           index_positions(store, &applied, &applying, &ignored) == STELE_OK &&
-           applied.unit > store->applied.unit && applied.lsn >= lsn;
+    if (status == STELE_OK) {
+        status = sight->writer_declared
+                     ? target_of_writer(store, sight, &target, error)
+                     : target_of_verdict(store, &target, error);
+    }
+    return status == STELE_OK ? show(store, &target, error) : status;
 }
 
 static enum stele_status catch_up(struct stele *store,
                                   struct stele_error *error)
 {
-    struct wal_position target = wal_position_origin(&store->uuid);
-    enum stele_status status;
-    bool alive;
+    struct follow *follow = &store->follow;
 
-    status = writer_is_alive(store, &alive, error);
-    if (status != STELE_OK) {
-        return status;
-    }
-    if (alive) {
-        if (rebase_is_due(store)) {
-            status = start_tail(store, error);
+    for (int tries = 0; tries < LOOK_TRIES_MAX; tries++) {
+        struct follow_sight before;
+        struct follow_sight after;
+        struct stele_error failure = {0};
+        enum stele_status found;
+        enum stele_status status = look(store, &before, error);
+
+        if (status != STELE_OK) {
+            return status;
         }
-        if (status == STELE_OK) {
-            status = target_of_writer(store, &target, error);
+        if (follow->caught_up && !before.writer_alive &&
+            same_sight(&before, &follow->sight)) {
+            return STELE_OK; /* Nobody has written since we looked. */
         }
-        store->follow_anchor_sequence = 0; /* Look again once it is gone. */
-        return status == STELE_OK ? advance(store, &target, error) : status;
+        follow->caught_up = false;
+        found = catch_up_once(store, &before, &failure);
+        if (found == STELE_OK && before.writer_declared) {
+            return STELE_OK;
+        }
+        /* A verdict, or a failure, counts only if nobody wrote meanwhile. */
+        status = look(store, &after, error);
+        if (status != STELE_OK) {
+            return status;
+        }
+        if (same_sight(&before, &after)) {
+            if (found != STELE_OK && error != NULL) {
+                *error = failure;
+            }
+            follow->sight = after;
+            follow->caught_up = found == STELE_OK && !after.writer_alive;
+            return found;
+        }
     }
-    status = read_anchor(store, error);
-    if (status == STELE_OK) {
-        status = consider_hint(store, &target, error);
-    }
-    if (status != STELE_OK) {
-        return status;
-    }
-    if (store->follow_anchor_sequence == store->anchor.slot_sequence + 1 &&
-        store->follow_hint_unit == target.unit) {
-        return STELE_OK; /* Nobody has written since we looked. */
-    }
-    store->follow_hint_unit = target.unit;
-    status = target_of_recovery(store, &target, error);
-    if (status == STELE_OK) {
-        status = advance(store, &target, error);
-    }
-    if (status == STELE_OK) {
-        store->follow_anchor_sequence = store->anchor.slot_sequence + 1;
-    }
-    return status;
+    return error_set(error, STELE_BUSY,
+                     "the store changed while it was looked at");
 }
 
-enum stele_status follow_catch_up(struct stele *store,
-                                  struct stele_error *error)
+enum stele_status follow_pin(struct stele *store, struct state **state_out,
+                             struct index_reader **reader_out,
+                             struct stele_error *error)
 {
+    struct state *state = NULL;
     enum stele_status status;
 
-    mutex_lock(&store->follow_mutex);
+    *reader_out = NULL;
+    mutex_lock(&store->follow.mutex);
     status = catch_up(store, error);
-    mutex_unlock(&store->follow_mutex);
+    if (status == STELE_OK) {
+        state = state_acquire(&store->publisher);
+        if (store->index != NULL) {
+            status = index_reader_acquire(store->index, reader_out, error);
+        }
+    }
+    mutex_unlock(&store->follow.mutex);
+    if (status == STELE_OK) {
+        *state_out = state;
+    } else if (state != NULL) {
+        state_release(state);
+    }
     return status;
 }
 
 enum stele_status follow_start(struct stele *store, struct stele_error *error)
 {
-    enum stele_status status = start_tail(store, error);
+    enum stele_status status;
 
-    if (status == STELE_OK) {
-        status = follow_catch_up(store, error);
+    mutex_lock(&store->follow.mutex);
+    status = catch_up(store, error);
+    if (status == STELE_OK &&
+        store->follow.shown.lsn < store->options.min_expected_lsn) {
+        status =
+            error_set(error, STELE_CORRUPT,
+                      "the store ends at LSN %" PRIu64
+                      ", but the caller expects %" PRIu64,
+                      store->follow.shown.lsn, store->options.min_expected_lsn);
     }
-    if ((status == STELE_FOREIGN || status == STELE_CORRUPT) &&
-        store->index != NULL) {
-        /* Perhaps only the index is wrong: the log is whole without it. */
-        follow_stop(store);
-        index_close(store->index);
-        store->index = NULL;
-        status = start_tail(store, error);
-        if (status == STELE_OK) {
-            status = follow_catch_up(store, error);
-        }
-    }
+    mutex_unlock(&store->follow.mutex);
     return status;
 }
 
 void follow_stop(struct stele *store)
 {
-    if (!store->following) {
-        return;
+    tail_close(&store->follow.tail);
+    if (store->follow.started) {
+        state_publisher_deinit(&store->publisher);
+        store->follow.started = false;
     }
-    wal_reader_close(&store->follow_reader);
-    state_publisher_deinit(&store->publisher);
-    store->following = false;
 }

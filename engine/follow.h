@@ -2,10 +2,12 @@
  * engine/follow.h -- a handle that only reads, beside a writer in another
  * process or without one.
  *
- * With a writer alive (it holds LOCK) the handle shows max(hint, durable slot,
- * the index's applying): everything acknowledged. Without one it runs recovery
+ * With a writer that has taken possession (it holds LOCK, and the hint is of the
+ * incarnation that ANCHOR names) the handle shows max(hint, durable slot, the
+ * index's applying): everything acknowledged. Otherwise it reaches the verdict
  * itself; what is not proven durable is synced, dropped from the cache and read
- * again before it is shown, so that a power cut cannot take it back.
+ * again before it is shown, so that a power cut cannot take it back. Whatever it
+ * found counts only if nobody wrote meanwhile: else it looks again.
  */
 #ifndef ENGINE_FOLLOW_H
 #define ENGINE_FOLLOW_H
@@ -17,9 +19,12 @@
 enum stele_status follow_start(struct stele *store,
                                struct stele_error *error) STELE_MUST_CHECK;
 
-/* Show everything that was durable before this call. */
-enum stele_status follow_catch_up(struct stele *store,
-                                  struct stele_error *error) STELE_MUST_CHECK;
+/* Show everything that was durable before this call, and pin it: a state and,
+ * if there is an index, a reader that may be at or behind it, or ahead (the
+ * caller tries again). */
+enum stele_status follow_pin(struct stele *store, struct state **state_out,
+                             struct index_reader **reader_out,
+                             struct stele_error *error) STELE_MUST_CHECK;
 
 void follow_stop(struct stele *store);
 

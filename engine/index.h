@@ -86,6 +86,9 @@ enum stele_status index_open(const char *path,
 /* Accepts NULL. All readers released, no writer. */
 void index_close(struct index *index);
 
+/* No reader and no writer is out: it may be closed. */
+bool index_is_idle(struct index *index);
+
 const struct index_identity *index_identity(const struct index *index);
 
 /* Clear reader slots of processes that died. */

@@ -16,6 +16,7 @@
 #include "base/status.h"
 
 #define INDEX_DATA_NAME "data.mdb"
+#define INDEX_LOCK_NAME "lock.mdb"
 
 /* Whether LMDB may be given the file in directory `path`: two sane meta pages,
  * and at least as long as the newer one claims. NOT_FOUND, FOREIGN, CORRUPT. */

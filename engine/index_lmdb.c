@@ -110,6 +110,7 @@ static enum stele_status status_of(int mdb_result)
     case EDQUOT:
         return STELE_NO_SPACE;
     case MDB_READERS_FULL:
+    case MDB_MAP_RESIZED: /* And other readers keep the map from following. */
         return STELE_BUSY;
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
@@ -635,6 +636,16 @@ void index_close(struct index *index)
     free(index);
 }
 
+bool index_is_idle(struct index *index)
+{
+    bool idle;
+
+    pthread_mutex_lock(&index->mutex);
+    idle = index->readers_in_use == 0 && !index->writing;
+    pthread_mutex_unlock(&index->mutex);
+    return idle;
+}
+
 const struct index_identity *index_identity(const struct index *index)
 {
     return &index->identity;
@@ -690,6 +701,33 @@ static void pool_give_back(struct index *index, struct index_reader *reader)
     pthread_mutex_unlock(&index->mutex);
 }
 
+/* Another process has grown the file beyond our map: follow, if no transaction of
+ * ours is in the map. The caller counts among the readers in use. */
+static int follow_map(struct index *index)
+{
+    int result = MDB_MAP_RESIZED;
+
+    pthread_mutex_lock(&index->mutex);
+    if (index->readers_in_use == 1 && !index->writing) {
+        result = mdb_env_set_mapsize(index->env, 0);
+    }
+    pthread_mutex_unlock(&index->mutex);
+    return result;
+}
+
+static int begin_reading(struct index *index, MDB_txn **txn)
+{
+    int result = mdb_txn_begin(index->env, NULL, MDB_RDONLY, txn);
+
+    if (result == MDB_MAP_RESIZED) {
+        result = follow_map(index);
+        if (result == 0) {
+            result = mdb_txn_begin(index->env, NULL, MDB_RDONLY, txn);
+        }
+    }
+    return result;
+}
+
 static enum stele_status reader_create(struct index *index,
                                        struct index_reader **reader_out,
                                        struct stele_error *error)
@@ -701,7 +739,7 @@ static enum stele_status reader_create(struct index *index,
         return error_no_memory(error, "index reader");
     }
     reader->index = index;
-    result = mdb_txn_begin(index->env, NULL, MDB_RDONLY, &reader->txn);
+    result = begin_reading(index, &reader->txn);
     if (result != 0) {
         free(reader);
         return fail(index->name, result, "begin reading", error);
@@ -746,8 +784,14 @@ enum stele_status index_reader_acquire(struct index *index,
     if (reader == NULL) {
         status = reader_create(index, &reader, error);
     } else {
-        const int result = mdb_txn_renew(reader->txn);
+        int result = mdb_txn_renew(reader->txn);
 
+        if (result == MDB_MAP_RESIZED) {
+            result = follow_map(index);
+            if (result == 0) {
+                result = mdb_txn_renew(reader->txn);
+            }
+        }
         if (result != 0) {
             status = fail(index->name, result, "renew reading", error);
             reader_destroy(reader);

@@ -102,6 +102,36 @@ static uint64_t tend_segments(struct stele *store)
     return 0;
 }
 
+/* Nothing was committed for a while, and the index lacks something: a checkpoint
+ * now makes the next open quick. Not the base keeper's business: it must never
+ * wait for the role, whose holder may be waiting for it. */
+static uint64_t tend_idle(struct stele *store)
+{
+    const uint64_t idle_ns =
+        (uint64_t)store->options.idle_checkpoint_ms * NS_PER_MS;
+    const struct wal_position written = wal_writer_written(store->writer);
+    struct stele_error ignored;
+    uint64_t past_ns;
+    bool due;
+    bool froze;
+
+    mutex_lock(&store->keeper_mutex);
+    due = !store->frozen && !store->index_dead &&
+          written.unit > store->applied.unit;
+    mutex_unlock(&store->keeper_mutex);
+    if (!due) {
+        return 0;
+    }
+    past_ns = ns_since(store, atomic_load(&store->activity_ns));
+    if (past_ns < idle_ns) {
+        return idle_ns - past_ns;
+    }
+    if (commit_freeze(store, &froze, &ignored) != STELE_OK) {
+        return (uint64_t)RETRY_MS * NS_PER_MS; /* No memory, or poisoned. */
+    }
+    return 0;
+}
+
 /* The sooner of two waits; 0 means none. */
 static uint64_t sooner(uint64_t left_ns, uint64_t right_ns)
 {
@@ -109,6 +139,13 @@ static uint64_t sooner(uint64_t left_ns, uint64_t right_ns)
         return left_ns + right_ns;
     }
     return left_ns < right_ns ? left_ns : right_ns;
+}
+
+void keepers_kick_log(struct stele *store)
+{
+    store->log_keeper_asleep = false;
+    store->log_keeper_kicked = true;
+    condition_broadcast(&store->log_work);
 }
 
 static void *log_keeper_main(void *context)
@@ -124,13 +161,16 @@ static void *log_keeper_main(void *context)
             wait_ns = tend_relaxed(store);
             wait_ns = sooner(wait_ns, tend_segments(store));
             wait_ns = sooner(wait_ns, tend_anchor(store));
+            wait_ns = sooner(wait_ns, tend_idle(store));
         }
         mutex_lock(&store->keeper_mutex);
         if (store->stopping) {
             mutex_unlock(&store->keeper_mutex);
             return NULL;
         }
-        if (wait_ns > 0) {
+        if (store->log_keeper_kicked) {
+            /* There is work, said since we looked: look again. */
+        } else if (wait_ns > 0) {
             condition_wait_for(&store->log_work, &store->keeper_mutex, wait_ns);
         } else if (store->log_keeper_asleep) {
             condition_wait(&store->log_work, &store->keeper_mutex);
@@ -138,6 +178,7 @@ static void *log_keeper_main(void *context)
             /* Once more, now that whoever has work knows to say so. */
             store->log_keeper_asleep = true;
         }
+        store->log_keeper_kicked = false;
         mutex_unlock(&store->keeper_mutex);
     }
 }
@@ -221,21 +262,6 @@ static enum stele_status drain(struct stele *store, struct stele_error *error)
     return status;
 }
 
-/* Nothing was committed for a while, and the log has grown: a checkpoint now
- * makes the next open quick. */
-static void tend_idle(struct stele *store)
-{
-    const uint64_t idle_ns =
-        (uint64_t)store->options.idle_checkpoint_ms * NS_PER_MS;
-    struct stele_error ignored;
-    bool froze;
-
-    if (ns_since(store, atomic_load(&store->activity_ns)) >= idle_ns &&
-        commit_freeze(store, &froze, &ignored) != STELE_OK) {
-        return; /* Poisoned, or no memory: nothing is lost by waiting. */
-    }
-}
-
 static void *base_keeper_main(void *context)
 {
     struct stele *store = context;
@@ -254,8 +280,6 @@ static void *base_keeper_main(void *context)
             frozen = true; /* Seen, but nothing is written any more. */
         } else if (frozen) {
             wait_ms = drain(store, &error) == STELE_OK ? 0 : RETRY_MS;
-        } else {
-            tend_idle(store);
         }
         state_sweep(&store->publisher);
         if (++ticks % READER_CHECK_TICKS == 0 &&

@@ -2,10 +2,11 @@
  * engine/keepers.h -- the two threads of a store open for writing.
  *
  *     log keeper    prepares segments; syncs relaxed units within
- *                   relaxed_sync_ms; writes ANCHOR after a short idle; leads
- *                   when only asynchronous commits are queued.
- *     base keeper   checkpoints; looks for reader slots of dead processes; takes
- *                   a checkpoint after a few idle seconds.
+ *                   relaxed_sync_ms; writes ANCHOR after a short idle, and
+ *                   freezes the memtable after a long one; leads when only
+ *                   asynchronous commits are queued.
+ *     base keeper   checkpoints; looks for reader slots of dead processes. It
+ *                   never takes the log role, whose holder may wait for it.
  *
  * All signals are blocked in both.
  */
@@ -17,6 +18,10 @@
 
 enum stele_status keepers_start(struct stele *store,
                                 struct stele_error *error) STELE_MUST_CHECK;
+
+/* There is work for the log keeper: it will look, also if it is just about to
+ * wait. Under keeper_mutex. */
+void keepers_kick_log(struct stele *store);
 
 /* Both have returned: nothing happens by itself any more. A checkpoint under
  * way is left where it is, between two transactions. */

@@ -21,13 +21,8 @@
 #include "engine/keepers.h"
 #include "engine/options.h"
 #include "engine/replay.h"
+#include "engine/verdict.h"
 #include "wal/segment.h"
-
-enum {
-    CLAIM_APPLIED = 0,
-    CLAIM_APPLYING = 1,
-    CLAIM_COUNT = 2,
-};
 
 enum stele_status open_anchor(struct stele *store, struct stele_error *error)
 {
@@ -42,6 +37,13 @@ enum stele_status open_anchor(struct stele *store, struct stele_error *error)
             "ANCHOR: segment bytes", store->segment_bytes,
             WAL_SEGMENT_BYTES_MIN, WAL_SEGMENT_BYTES_MAX, error);
     }
+    if (status == STELE_OK &&
+        store->segment_bytes % WAL_SEGMENT_HEADER_BYTES != 0) {
+        status = error_set(error, STELE_CORRUPT,
+                           "ANCHOR: offset 104: segments of %" PRIu64
+                           " bytes, not a multiple of %d",
+                           store->segment_bytes, WAL_SEGMENT_HEADER_BYTES);
+    }
     if (status == STELE_OK) {
         status =
             io_dir_open_in(store->dir, STORE_WAL_NAME, &store->wal_dir, error);
@@ -54,61 +56,10 @@ enum stele_status open_anchor(struct stele *store, struct stele_error *error)
 
 /* ---- The verdict -------------------------------------------------------------------- */
 
-/* The index's positions, or the origin without one. */
-static enum stele_status read_base(struct stele *store,
-                                   struct wal_claim claims[CLAIM_COUNT],
-                                   struct stele_error *error)
-{
-    struct index_reader *reader;
-    enum stele_status status;
-
-    claims[CLAIM_APPLIED].position = wal_position_origin(&store->uuid);
-    claims[CLAIM_APPLYING].position = wal_position_origin(&store->uuid);
-    if (store->index == NULL) {
-        return STELE_OK;
-    }
-    status = index_reader_acquire(store->index, &reader, error);
-    if (status == STELE_OK) {
-        claims[CLAIM_APPLIED].position = *index_reader_applied(reader);
-        claims[CLAIM_APPLYING].position = *index_reader_applying(reader);
-        index_reader_release(reader);
-    }
-    return status;
-}
-
 static void drop_index(struct stele *store)
 {
     index_close(store->index);
     store->index = NULL;
-}
-
-/* Recover behind the index; if the index is not of this log, from the log's
- * start, where its positions may still be evidence of what is lost. */
-static enum stele_status decide(struct stele *store,
-                                struct wal_recovery_input *input,
-                                struct stele_error *error)
-{
-    enum stele_status status;
-
-    input->base = input->claims[CLAIM_APPLIED].position;
-    status = wal_recovery_run(input, &store->recovery, error);
-    if (status == STELE_OK && !store->recovery.base_found) {
-        input->base = wal_position_origin(&store->uuid);
-        status = wal_recovery_run(input, &store->recovery, error);
-        if (status == STELE_OK && !store->recovery.base_found) {
-            status = error_set(error, STELE_CORRUPT, "row E: no base is left");
-        }
-        drop_index(store);
-    }
-    if (status == STELE_OK && (input->claims[CLAIM_APPLIED].differs ||
-                               input->claims[CLAIM_APPLYING].differs)) {
-        drop_index(store);
-        if (input->base.unit != 0) {
-            input->base = wal_position_origin(&store->uuid);
-            status = wal_recovery_run(input, &store->recovery, error);
-        }
-    }
-    return status;
 }
 
 /* ---- The first writes ---------------------------------------------------------------- */
@@ -180,10 +131,15 @@ static enum stele_status take_possession(struct stele *store,
      * before its first unit. */
     status = store_write_anchor(store, declare_open, store, error);
     if (status == STELE_OK) {
-        /* What the hint says is from another life. */
+        /* What the hint says is from another life; by this one readers know that
+         * we have taken possession. */
         status = wal_hint_write(&store->anchor_file, store->incarnation,
                                 &recovery->end, error);
-        store->hint_unit = recovery->end.unit;
+        if (status == STELE_OK) {
+            store->hint_unit = recovery->end.unit;
+        } else if (status == STELE_NO_SPACE) {
+            status = STELE_OK; /* Advice: the next commit writes it. */
+        }
     }
     return status;
 }
@@ -236,29 +192,19 @@ static enum stele_status replay_tail(struct stele *store,
 enum stele_status open_for_writing(struct stele *store,
                                    struct stele_error *error)
 {
-    struct wal_claim claims[CLAIM_COUNT] = {
-        [CLAIM_APPLIED] = {.name = "index applied"},
-        [CLAIM_APPLYING] = {.name = "index applying"},
-    };
-    struct wal_recovery_input input = {
-        .wal_dir = store->wal_dir,
-        .anchor = &store->anchor,
-        .claims = claims,
-        .claim_count = CLAIM_COUNT,
-        .min_expected_lsn = store->options.min_expected_lsn,
-    };
+    struct verdict verdict;
     bool usable;
     enum stele_status status = base_open(store, &usable, NULL, error);
 
     if (status == STELE_OK) {
-        status = read_base(store, claims, error);
+        status = verdict_reach(store, &verdict, error);
     }
+    /* ---- The verdict is in: up to here only LOCK was written. ---- */
     if (status == STELE_OK) {
-        status = decide(store, &input, error);
+        status = take_possession(store, &verdict.input, error);
     }
-    /* ---- The verdict is in: up to here nothing was written. ---- */
-    if (status == STELE_OK) {
-        status = take_possession(store, &input, error);
+    if (status == STELE_OK && verdict.index_is_foreign) {
+        drop_index(store);
     }
     if (status == STELE_OK && store->index == NULL) {
         store->index_rebuilt = store->anchor.index_generation > 0;
@@ -266,13 +212,12 @@ enum stele_status open_for_writing(struct stele *store,
         if (status == STELE_OK) {
             status = base_rebuild(store, error);
         }
-        if (status == STELE_OK) {
-            status = read_base(store, claims, error);
-        }
     }
     if (status == STELE_OK) {
-        store->applied = claims[CLAIM_APPLIED].position;
-        store->applying = claims[CLAIM_APPLYING].position;
+        status = verdict_index_positions(store, &store->applied,
+                                         &store->applying, error);
+    }
+    if (status == STELE_OK) {
         status = replay_tail(store, error);
     }
     if (status == STELE_OK) {

@@ -19,10 +19,10 @@ enum {
     VIEWS_MAX = 100000,
 };
 
-void stele_options_init(struct stele_options *options)
+void stele_options_init_sized(struct stele_options *options, size_t size)
 {
-    *options = (struct stele_options){
-        .size = sizeof *options,
+    const struct stele_options defaults = {
+        .size = size,
         .mode = STELE_OPEN_EXISTING,
         .segment_bytes = (uint64_t)64 << 20,
         .memtable_bytes = (uint64_t)16 << 20,
@@ -34,6 +34,8 @@ void stele_options_init(struct stele_options *options)
         .relaxed_sync_ms = 100,
         .idle_checkpoint_ms = 5000,
     };
+
+    memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
 void store_tuning_init(struct store_tuning *tuning)

@@ -132,16 +132,27 @@ static bool is_hazard(struct state_publisher *publisher,
 
 static void sweep(struct state_publisher *publisher)
 {
+    const struct state *current = atomic_load(&publisher->current);
+    const struct range_set *counted = current->layers[STATE_ACTIVE].ranges;
     struct state **link = &publisher->retired;
     uint64_t kept_bytes = 0;
 
     while (*link != NULL) {
         struct state *state = *link;
 
-        /* The slot first, then the count: a reader counts before it clears. */
-        if (is_hazard(publisher, state) ||
+        /* Most are kept by a count, which is cheap to see. Before freeing: the
+         * slots first, then the count, as a reader counts before it clears. */
+        if (atomic_load(&state->references) != 0 ||
+            is_hazard(publisher, state) ||
             atomic_load(&state->references) != 0) {
-            kept_bytes += range_set_bytes(state->layers[STATE_ACTIVE].ranges);
+            const struct range_set *ranges = state->layers[STATE_ACTIVE].ranges;
+
+            /* Neighbours mostly share one, with each other or the current. */
+            if (ranges != counted) {
+                kept_bytes +=
+                    range_set_bytes(state->layers[STATE_ACTIVE].ranges);
+                counted = ranges;
+            }
             link = &state->retired_next;
             continue;
         }

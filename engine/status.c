@@ -80,9 +80,11 @@ static void read_memory_stats(struct stele *store, struct stele_stats *stats)
 
 static void read_view_stats(struct stele *store, struct stele_stats *stats)
 {
-    const uint64_t now_ns = io_clock_monotonic_ns(store->io);
+    uint64_t now_ns;
 
     mutex_lock(&store->views_mutex);
+    /* Under the mutex: no view in the list was opened later. */
+    now_ns = io_clock_monotonic_ns(store->io);
     stats->views_open = store->views_open;
     for (const struct stele_view *view = store->views; view != NULL;
          view = view->next) {
@@ -115,7 +117,9 @@ static void read_writer_stats(struct stele *store, struct stele_stats *stats)
     const struct wal_writer_stats writer = wal_writer_stats(store->writer);
     const struct wal_position durable = wal_writer_durable(store->writer);
 
-    stats->lsn_durable = durable.lsn;
+    /* The sync comes before the publish, and this look after both. */
+    stats->lsn_durable =
+        durable.lsn < stats->lsn_visible ? durable.lsn : stats->lsn_visible;
     stats->segment_current = writer.segment_current;
     stats->units_written = writer.units;
     stats->log_bytes_written = writer.bytes;
@@ -129,22 +133,30 @@ static void read_writer_stats(struct stele *store, struct stele_stats *stats)
     mutex_unlock(&store->keeper_mutex);
 }
 
-/* Of a handle that only reads: what it shows, and where the index is. */
+/* Of a handle that only reads: what it shows, and where the index is. Under its
+ * mutex. */
 static void read_follower_stats(struct stele *store, struct stele_stats *stats)
 {
     struct index_reader *reader;
     struct stele_error ignored;
 
-    mutex_lock(&store->follow_mutex);
-    stats->segment_current = store->follow_reader.segment.seq;
-    mutex_unlock(&store->follow_mutex);
-    stats->lsn_durable = stats->lsn_visible;
+    stats->segment_current = store->follow.shown.segment;
+    stats->tail_unproven = store->follow.unproven;
     if (store->index != NULL &&
         index_reader_acquire(store->index, &reader, &ignored) == STELE_OK) {
         stats->lsn_applied = index_reader_applied(reader)->lsn;
         stats->lsn_applying = index_reader_applying(reader)->lsn;
         index_reader_release(reader);
     }
+}
+
+/* What recovery found: at open, or, of a reader, whenever it looks. */
+static void read_recovery_stats(const struct stele *store,
+                                struct stele_stats *stats)
+{
+    stats->recovery_row = (char)store->recovery.row;
+    stats->recovery_dropped_bytes = store->recovery.dropped_bytes;
+    stats->recovery_replayed_records = store->replayed_records;
 }
 
 enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
@@ -161,9 +173,13 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
     read_keeper_stats(store, &found);
     read_view_stats(store, &found);
     if (store->read_only) {
+        mutex_lock(&store->follow.mutex);
         read_follower_stats(store, &found);
+        read_recovery_stats(store, &found);
+        mutex_unlock(&store->follow.mutex);
     } else {
         read_writer_stats(store, &found);
+        read_recovery_stats(store, &found);
     }
     memcpy(found.uuid, store->uuid.bytes, sizeof found.uuid);
     mutex_lock(&store->anchor_mutex);
@@ -172,9 +188,6 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
     found.segment_last = store->anchor.segment_last;
     mutex_unlock(&store->anchor_mutex);
     found.segment_bytes = store->segment_bytes;
-    found.recovery_row = (char)store->recovery.row;
-    found.recovery_dropped_bytes = store->recovery.dropped_bytes;
-    found.recovery_replayed_records = store->replayed_records;
     found.index_rebuilt = store->index_rebuilt;
     found.size = stats->size;
     memcpy(stats, &found, stats->size);

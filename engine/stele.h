@@ -9,7 +9,7 @@
  *     struct stele_batch *batch;
  *
  *     stele_open("data", &options, &store, &error);
- *     stele_batch_create(&batch);
+ *     stele_batch_create(&batch, &error);
  *     stele_batch_put(batch, "topics", "orders", 6, value, value_bytes, &error);
  *     stele_batch_delete_prefix(batch, "offsets", "old@", 4, &error);
  *     stele_commit(store, batch, STELE_DURABLE, &result, &error);
@@ -79,7 +79,8 @@ enum stele_open_mode {
     STELE_OPEN_EXISTING,   /* Read and write; the store must exist. */
     STELE_OPEN_CREATE,     /* Read and write; made if there is none. */
     STELE_OPEN_CREATE_NEW, /* Read and write; must not exist yet. */
-    STELE_OPEN_READ_ONLY,  /* Writes nothing but an LMDB reader slot. */
+    STELE_OPEN_READ_ONLY,  /* Writes nothing but an LMDB reader slot, and that
+                              only in an index/lock.mdb that is there. */
 };
 
 /* Always start from stele_options_init(): it sets `size`, which tells the
@@ -102,11 +103,11 @@ struct stele_options {
     uint32_t commit_wait_ms;
     /* How long a relaxed commit may stay unsynced. 100. */
     uint32_t relaxed_sync_ms;
-    /* A checkpoint is taken after this long without a commit. 5,000. */
+    /* A checkpoint is taken after this long without a commit or sync. 5,000. */
     uint32_t idle_checkpoint_ms;
     /* A view older than this gives its resources back at its owner's next call,
-     * which returns STELE_EXPIRED. 0: never. While it is set, zero-copy reads
-     * are refused with STELE_INVALID. */
+     * which returns STELE_EXPIRED. 0: never. While it is set, stele_view_get()
+     * is refused with STELE_INVALID: its value would outlive the call. */
     uint32_t view_age_max_ms;
 
     /* Refuse to open a store that ends before this LSN: what the caller knows
@@ -118,9 +119,17 @@ struct stele_options {
     /* Leave the memtable to the log at close instead of taking a checkpoint:
      * closing is quicker, the next open replays. */
     bool skip_close_checkpoint;
+    uint8_t reserved[6]; /* Zero; so that no field hides in padding. */
 };
 
-STELE_API void stele_options_init(struct stele_options *options);
+/* The defaults, into the `size` bytes that the caller's header knows. */
+STELE_API void stele_options_init_sized(struct stele_options *options,
+                                        size_t size);
+
+static inline void stele_options_init(struct stele_options *options)
+{
+    stele_options_init_sized(options, sizeof *options);
+}
 
 /*
  * Open the store in directory `path`. `options` NULL: the defaults.
@@ -144,8 +153,7 @@ STELE_API enum stele_status stele_open(
 
 /*
  * Close the store and free the handle. With live views: STELE_BUSY, and nothing
- * is closed. Otherwise it refuses new commits, lets those under way finish,
- * syncs relaxed ones, takes a checkpoint (see skip_close_checkpoint), marks the
+ * is closed. Otherwise it lets asynchronous commits finish, syncs relaxed ones, takes a checkpoint (see skip_close_checkpoint), marks the
  * end as clean, and the handle is gone whatever the status: a failure says that
  * the last steps did not work, and the next open recovers. The caller sees to
  * it that no other thread is inside a call on this handle.
@@ -253,8 +261,8 @@ struct stele_commit_result {
 };
 
 /*
- * Commit the batch, which stays the caller's and may be committed again. An
- * empty batch is STELE_INVALID. `result` may be NULL.
+ * Commit the batch, which stays the caller's and may be committed again, by one
+ * thread at a time (else STELE_INVALID). An empty batch is STELE_INVALID. `result` may be NULL.
  *
  * STELE_OK        done, as durable as asked for.
  * STELE_UNKNOWN   a write or sync failed half way: whether the batch is durable
@@ -262,8 +270,9 @@ struct stele_commit_result {
  *                 commits (STELE_POISONED); reads go on.
  * anything else   nothing happened. STELE_PRECONDITION: see above.
  *                 STELE_NO_SPACE: the disk is full; the store goes on by
- *                 itself when there is room. STELE_BUSY: the checkpoint did not
- *                 keep up within commit_wait_ms.
+ *                 itself when there is room. (The index's map can be full, too:
+ *                 reopen with a larger index_map_bytes.) STELE_BUSY: the
+ *                 checkpoint did not keep up within commit_wait_ms.
  *
  * Concurrent commits share a write and a sync (group commit, no timer).
  */
@@ -276,8 +285,10 @@ STELE_API enum stele_status stele_commit(
  * The same without waiting. `done` is called exactly once if this returns
  * STELE_OK, and never otherwise, from whatever thread completed the group, with
  * what stele_commit() would have returned; `error` is valid during the call. It
- * must not block or call into the store. Until then `batch` and `result` must
- * stay alive and untouched.
+ * must not block or call into the store. It may be called before this returns,
+ * and callbacks may come in another order than the commits. Until then `batch`
+ * and `result` must stay alive and untouched. When nobody commits synchronously
+ * the store's own thread leads, beside its other work.
  */
 typedef void stele_commit_done(void *context, enum stele_status status,
                                const struct stele_error *error);
@@ -320,13 +331,13 @@ STELE_API enum stele_status stele_find_tag(
  * process was told is durable before this call.
  *
  * A view pins memory and index pages; close it soon. STELE_BUSY: `views_max`
- * are open.
+ * are open, or other processes use up the index's reader slots.
  */
 STELE_API enum stele_status stele_view_open(
     struct stele *store, struct stele_view **view_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
-/* Also closes what hangs on it: cursors must be closed first. */
+/* Cursors of it that are still open can only be closed from now on. */
 STELE_API void stele_view_close(struct stele_view *view);
 
 STELE_API uint64_t stele_view_lsn(const struct stele_view *view);
@@ -448,7 +459,9 @@ struct stele_stats {
     uint64_t rotations;
     uint64_t checkpoints;
     uint64_t checkpoint_transactions;
-    uint64_t checkpoint_failures; /* Tried again later. */
+    uint64_t checkpoint_failures; /* Tried again later, unless the index itself
+                                     failed: it is then built anew by the next
+                                     open. */
     uint64_t groups_withdrawn;    /* Disk full: not applied. */
     uint64_t range_splits;        /* Fragments cut by a newer range delete. */
 
@@ -458,6 +471,9 @@ struct stele_stats {
     uint64_t recovery_replayed_records;
     bool index_rebuilt;
     bool poisoned;
+    /* A reader without a writer could not make the log's end durable (a failing
+     * disk): it shows only what is proven. */
+    bool tail_unproven;
     struct stele_error last_checkpoint_error; /* .status OK: the last worked. */
 };
 
@@ -483,7 +499,7 @@ struct stele_verify_report {
  * Check every checksum of the log and of the index, the table counts and sums,
  * and that the index descends from this log. `finding` (may be NULL) is called
  * for each problem. Reads everything; reads and commits go on. STELE_CORRUPT if
- * there was a finding.
+ * there was a finding; the report is filled in then too.
  */
 typedef void stele_verify_finding(void *context,
                                   const struct stele_error *problem);

@@ -32,6 +32,9 @@ void store_poison(struct stele *store, const struct stele_error *error)
         atomic_store(&store->poisoned, true);
     }
     mutex_unlock(&store->poison_mutex);
+    mutex_lock(&store->keeper_mutex);
+    condition_broadcast(&store->base_progress); /* Nobody waits for room now. */
+    mutex_unlock(&store->keeper_mutex);
 }
 
 enum stele_status store_check_writable(struct stele *store,
@@ -111,7 +114,7 @@ static void store_free(struct stele *store)
     mutex_deinit(&store->poison_mutex);
     mutex_deinit(&store->keeper_mutex);
     mutex_deinit(&store->views_mutex);
-    mutex_deinit(&store->follow_mutex);
+    mutex_deinit(&store->follow.mutex);
     condition_deinit(&store->base_progress);
     condition_deinit(&store->base_work);
     condition_deinit(&store->log_work);
@@ -137,7 +140,7 @@ static struct stele *store_allocate(const struct stele_options *options,
     mutex_init(&store->poison_mutex);
     mutex_init(&store->keeper_mutex);
     mutex_init(&store->views_mutex);
-    mutex_init(&store->follow_mutex);
+    mutex_init(&store->follow.mutex);
     condition_init(&store->base_progress);
     condition_init(&store->base_work);
     condition_init(&store->log_work);
@@ -210,7 +213,7 @@ static void declare_clean(struct wal_anchor *anchor, const void *context)
     struct stele *store = (struct stele *)(uintptr_t)context;
 
     anchor->durable = wal_writer_durable(store->writer);
-    anchor->clean = true;
+    anchor->clean = !wal_writer_is_retired(store->writer);
     anchor->lsn_floor = store->lsn_last;
 }
 

@@ -75,6 +75,34 @@ struct commit_queue {
     bool keeper_wanted; /* ... namely the log keeper, once it wakes. */
 };
 
+/* The tail that a read-only handle keeps (engine/follow.c). */
+struct follow_tail {
+    struct memtable *memtable; /* NULL: there is none; build it anew. */
+    struct range_set *ranges;
+    struct wal_reader reader;
+    struct wal_position base; /* Of the index, when the tail was begun. */
+};
+
+/* What tells whether anybody has written since one looked. */
+struct follow_sight {
+    bool writer_alive;
+    bool
+        writer_declared; /* It has taken possession: hint and ANCHOR are its. */
+    uint64_t anchor_sequence;
+    uint64_t hint_incarnation;
+    struct wal_position hint; /* The origin without one. */
+};
+
+struct follow {
+    struct mutex mutex; /* Over all of this, and over replacing the index. */
+    struct follow_tail tail;
+    struct follow_sight sight; /* When the handle last had caught up. */
+    struct wal_position shown;
+    bool started;   /* The publisher holds a state. */
+    bool caught_up; /* `sight` is set, and nobody was writing. */
+    bool unproven;  /* The end could not be proved durable, and is not shown. */
+};
+
 struct stele {
     struct stele_options options;
     struct store_tuning tuning;
@@ -127,6 +155,7 @@ struct stele {
     bool frozen; /* A frozen memtable waits for, or is in, a checkpoint. */
     uint32_t checkpoint_hurry; /* So many wait: no pauses. */
     bool log_keeper_asleep;    /* Until it is told: nothing is due. */
+    bool log_keeper_kicked;    /* It was told since it last looked. */
     bool relaxed_pending;      /* Units are written that are not synced ... */
     uint64_t relaxed_since_ns; /* ... the oldest since then. */
     bool segment_wanted;
@@ -147,12 +176,8 @@ struct stele {
     struct stele_view *views; /* Doubly linked. */
     uint64_t views_open;
 
-    /* A read-only handle follows the log (engine/follow.c), under this mutex. */
-    struct mutex follow_mutex;
-    struct wal_reader follow_reader;
-    bool following;
-    uint64_t follow_anchor_sequence;
-    uint64_t follow_hint_unit;
+    struct follow follow; /* Of a read-only handle. */
+    bool index_no_lock;   /* The index was opened without a reader slot. */
 
     /* ---- Statistics ---- */
 

@@ -15,11 +15,28 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/cursor.h"
 #include "engine/follow.h"
 #include "engine/limits.h"
 #include "engine/lookup.h"
 
 enum { VIEW_TRIES_MAX = 1000 };
+
+static enum stele_status pin_once(struct stele *store, struct state **state_out,
+                                  struct index_reader **reader_out,
+                                  struct stele_error *error)
+{
+    struct state *state = state_acquire(&store->publisher);
+    const enum stele_status status =
+        index_reader_acquire(store->index, reader_out, error);
+
+    if (status != STELE_OK) {
+        state_release(state);
+        return status;
+    }
+    *state_out = state;
+    return STELE_OK;
+}
 
 /* Pin a state and an index reader that fit together. */
 static enum stele_status pin(struct stele *store, struct stele_view *view,
@@ -30,19 +47,10 @@ static enum stele_status pin(struct stele *store, struct stele_view *view,
         enum stele_status status;
         struct state *state;
 
-        if (store->read_only) {
-            status = follow_catch_up(store, error);
-            if (status != STELE_OK) {
-                return status;
-            }
-        }
-        state = state_acquire(&store->publisher);
-        if (store->index != NULL) {
-            status = index_reader_acquire(store->index, &reader, error);
-            if (status != STELE_OK) {
-                state_release(state);
-                return status;
-            }
+        status = store->read_only ? follow_pin(store, &state, &reader, error)
+                                  : pin_once(store, &state, &reader, error);
+        if (status != STELE_OK) {
+            return status;
         }
         if (reader == NULL ||
             (index_reader_applied(reader)->lsn <= state->lsn &&
@@ -116,8 +124,8 @@ void stele_view_close(struct stele_view *view)
     if (view == NULL) {
         return;
     }
-    assert(view->cursors_open == 0);
     store = view->store;
+    cursor_orphan_all(view);
     unpin(view);
     mutex_lock(&store->views_mutex);
     if (view->prev != NULL) {
@@ -149,7 +157,7 @@ enum stele_status view_check(struct stele_view *view, struct stele_error *error)
     /* Cursors borrow from the view's reader: they notice, and let go, first. */
     if (view->state != NULL &&
         io_clock_monotonic_ns(view->store->io) - view->opened_ns > age_max_ns &&
-        view->cursors_open == 0) {
+        view->cursors == NULL) {
         unpin(view);
     }
     if (view->state == NULL ||

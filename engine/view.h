@@ -16,8 +16,8 @@ struct stele_view {
     struct index_reader *reader; /* NULL: no base, or expired. */
     uint64_t lsn;
     uint64_t opened_ns;
-    uint64_t cursors_open;
-    struct stele_view *next; /* In store->views. */
+    struct stele_cursor *cursors; /* Open ones, singly linked. */
+    struct stele_view *next;      /* In store->views. */
     struct stele_view *prev;
 };
 

@@ -401,7 +401,7 @@ does "init does not touch a directory with other files" 6 init not_a_store
 does "init needs a parent directory" 4 init nowhere/store
 [ "$(ls -A not_a_store)" = file ] || fail "not_a_store is untouched"
 [ ! -e nowhere ] || fail "nothing is made"
-does "a file is not a store" 4 get a_file t k
+does "a file is not a store" 6 get a_file t k
 
 # ---- Output that cannot be written -------------------------------------------
 

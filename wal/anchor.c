@@ -221,13 +221,24 @@ enum stele_status wal_anchor_open(struct io_dir *dir, enum io_open_mode mode,
                                   struct stele_error *error)
 {
     struct wal_anchor_file file = {0};
+    struct io_file_info info;
     enum stele_status status =
         io_file_open(dir, WAL_ANCHOR_NAME, mode, &file.file, error);
 
     if (status != STELE_OK) {
         return status;
     }
-    status = wal_anchor_read(&file, anchor_out, error);
+    status = io_file_info(file.file, &info, error);
+    if (status == STELE_OK &&
+        (info.type != IO_TYPE_REGULAR || info.size_bytes != WAL_ANCHOR_BYTES)) {
+        status = error_set(
+            error, STELE_CORRUPT,
+            "%s: the file has %" PRIu64 " bytes, expected a regular one of %d",
+            io_file_name(file.file), info.size_bytes, WAL_ANCHOR_BYTES);
+    }
+    if (status == STELE_OK) {
+        status = wal_anchor_read(&file, anchor_out, error);
+    }
     if (status != STELE_OK) {
         wal_anchor_close(&file);
         return status;

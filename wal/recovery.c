@@ -39,7 +39,8 @@ struct search {
     uint64_t n;
     uint64_t segment; /* The place of N. */
     uint64_t offset;
-    char evidence[96]; /* In words; the first that was found. */
+    uint64_t segment_first; /* Where the scan begins. */
+    char evidence[96];      /* In words; the first that was found. */
 };
 
 __attribute__((format(printf, 2, 3))) static void note_evidence(
@@ -68,7 +69,7 @@ static enum stele_status check_no_gap(const struct wal_reader *reader,
          seq++, index++) {
         if (index >= list->count || list->seqs[index] != seq) {
             return error_set(error, STELE_CORRUPT,
-                             "row E: wal/%016" PRIx64
+                             "wal/%016" PRIx64
                              ".wal: missing, segments %016" PRIx64
                              " to %016" PRIx64 " are needed",
                              seq, anchor->segment_oldest, anchor->segment_last);
@@ -126,8 +127,9 @@ static enum stele_status read_units(const struct wal_recovery_input *input,
         check_claims(input, &found.position);
         if (input->anchor->durable.unit == found.position.unit &&
             !wal_position_equal(&input->anchor->durable, &found.position)) {
+            recovery->row = WAL_ROW_D;
             return error_set(error, STELE_CORRUPT,
-                             "row D: wal/%016" PRIx64 ".wal: offset %" PRIu64
+                             "wal/%016" PRIx64 ".wal: offset %" PRIu64
                              ": unit %" PRIu64
                              " is not the one that ANCHOR names",
                              found.position.segment,
@@ -148,22 +150,24 @@ static void take_claims_as_evidence(const struct wal_recovery_input *input,
     } else if (anchor->durable.unit > recovery->unit_proven) {
         recovery->unit_proven = anchor->durable.unit;
     }
+    if (input->min_expected_lsn > recovery->end.lsn) {
+        note_evidence(search, "the caller expects LSN %" PRIu64,
+                      input->min_expected_lsn);
+    }
+    for (size_t index = 0; index < input->claim_count; index++) {
+        if (input->claims[index].differs) {
+            return; /* Not of this log: neither are the others. */
+        }
+    }
     for (size_t index = 0; index < input->claim_count; index++) {
         const struct wal_claim *claim = &input->claims[index];
 
-        if (claim->differs) {
-            continue; /* Not of this log: the caller decides. */
-        }
         if (claim->position.unit >= search->n) {
             note_evidence(search, "%s is unit %" PRIu64, claim->name,
                           claim->position.unit);
         } else if (claim->position.unit > recovery->unit_proven) {
             recovery->unit_proven = claim->position.unit;
         }
-    }
-    if (input->min_expected_lsn > recovery->end.lsn) {
-        note_evidence(search, "the caller expects LSN %" PRIu64,
-                      input->min_expected_lsn);
     }
 }
 
@@ -191,20 +195,29 @@ static enum stele_status scan_segment(const struct wal_segment *segment,
         }
         for (size_t page = 0; page < bytes; page += WAL_PAGE_BYTES) {
             const uint64_t place = offset + page;
-            struct wal_unit unit;
+            struct wal_unit unit = {0};
+            bool header;
 
             if (bytes_are_zero(chunk + page, WAL_PAGE_BYTES)) {
                 continue;
+            }
+            header = wal_unit_decode_header(
+                chunk + page, wal_unit_seed(segment->salt, place), segment->seq,
+                place, segment->bytes, &unit);
+            if (place == WAL_SEGMENT_HEADER_BYTES &&
+                segment->seq != search->segment_first &&
+                (search->facts.rest_zero ||
+                 (header && unit.number == search->n))) {
+                /* The writer had rotated: N was written here. */
+                search->segment = segment->seq;
+                search->offset = place;
             }
             search->facts.rest_zero = false;
             *dropped_bytes += WAL_PAGE_BYTES;
             if (segment->seq == search->segment && place == search->offset) {
                 search->facts.page_zero = false;
             }
-            if (place >= evidence_offset &&
-                wal_unit_decode_header(
-                    chunk + page, wal_unit_seed(segment->salt, place),
-                    segment->seq, place, segment->bytes, &unit) &&
+            if (header && place >= evidence_offset &&
                 unit.unit_durable >= search->n) {
                 note_evidence(search,
                               "the unit at wal/%016" PRIx64
@@ -278,11 +291,12 @@ static enum stele_status scan_rest(struct wal_reader *reader,
     return status;
 }
 
-/* Find N's place: behind the last unit, or, if that segment is full, the start
- * of the next. */
+/* N's place, unless the scan finds it in a later segment: behind the last unit,
+ * or, if that segment is full, at the start of the next. */
 static void place_of_n(const struct wal_reader *reader, struct search *search)
 {
     search->segment = reader->segment.seq;
+    search->segment_first = reader->segment.seq;
     search->offset = reader->offset;
     if (reader->offset >= reader->segment.bytes &&
         reader->list_index + 1 < reader->segments.count) {
@@ -295,9 +309,9 @@ static enum stele_status refuse(const struct search *search, enum wal_row row,
                                 struct stele_error *error)
 {
     return error_set(error, STELE_CORRUPT,
-                     "row %c: wal/%016" PRIx64 ".wal: offset %" PRIu64
-                     ": unit %" PRIu64 " is %s, but %s",
-                     row, search->segment, search->offset, search->n,
+                     "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
+                     " is %s, but %s",
+                     search->segment, search->offset, search->n,
                      row == WAL_ROW_B ? "lost" : "damaged", search->evidence);
 }
 
@@ -367,7 +381,9 @@ enum stele_status wal_recovery_run(const struct wal_recovery_input *input,
     }
     wal_reader_close(&reader);
     if (status != STELE_OK) {
-        return error_wrap(error, status, "recover");
+        /* What failed before a row was found is row E. */
+        return error_wrap(error, status, "recover: row %c",
+                          recovery.row == 0 ? WAL_ROW_E : recovery.row);
     }
     *recovery_out = recovery;
     return STELE_OK;

@@ -65,7 +65,8 @@ struct wal_recovery_facts {
 /* The table. Total. */
 enum wal_row wal_recovery_row(const struct wal_recovery_facts *facts);
 
-/* A position that the caller knows to have been durable. */
+/* A position that was durable if its source, the index, is of this log. If one
+ * claim differs from the log, none of them counts. */
 struct wal_claim {
     const char *name; /* "index applied", for messages. */
     struct wal_position position;

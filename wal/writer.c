@@ -145,6 +145,16 @@ size_t wal_writer_prepared_count(struct wal_writer *writer)
     return count;
 }
 
+bool wal_writer_is_retired(struct wal_writer *writer)
+{
+    bool retired;
+
+    mutex_lock(&writer->mutex);
+    retired = writer->segment_bytes_published == 0;
+    mutex_unlock(&writer->mutex);
+    return retired;
+}
+
 bool wal_writer_half_full(struct wal_writer *writer)
 {
     bool half_full;
