@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "engine/base_value.h"
 #include "engine/commit.h"
+#include "engine/keepers.h"
 #include "engine/store.h"
 
 enum {
@@ -411,6 +412,8 @@ static void finish(struct stele *store, struct checkpoint *checkpoint)
     store->log_bytes_applied = store->frozen_log_bytes;
     store->checkpoint_error = (struct stele_error){0};
     condition_broadcast(&store->base_progress);
+    /* What was committed meanwhile could not be frozen, however long ago. */
+    keepers_kick_log(store);
     mutex_unlock(&store->keeper_mutex);
 }
 
@@ -528,8 +531,7 @@ static enum stele_status wait_drained(struct stele *store,
         status = store_check_writable(store, error);
         if (status == STELE_OK && store->checkpoint_error.status != STELE_OK &&
             (store->index_dead ||
-             atomic_load(&store->stat_checkpoint_failures) >
-                 failures_before)) {
+             atomic_load(&store->stat_checkpoint_failures) > failures_before)) {
             status = store->checkpoint_error.status;
             if (error != NULL) {
                 *error = store->checkpoint_error;

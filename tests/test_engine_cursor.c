@@ -39,6 +39,16 @@ static int no_sync(struct io *io, int fd)
     return 0;
 }
 
+/* A clock that goes as the test wants, once views expire. */
+static uint32_t view_age_max_ms; /* Of the next store. */
+static uint64_t now_ns;
+
+static uint64_t told_time(struct io *io)
+{
+    (void)io;
+    return now_ns;
+}
+
 static void open_store(void)
 {
     static struct io_calls calls;
@@ -51,11 +61,15 @@ static void open_store(void)
     options.mode = STELE_OPEN_CREATE;
     options.segment_bytes = 1 << 20;
     options.index_map_bytes = 64 << 20;
+    options.view_age_max_ms = view_age_max_ms;
     store_tuning_init(&tuning);
     tuning.manual = true;
     calls = *io_posix()->calls;
     calls.sync_data = no_sync;
     calls.sync_dir = no_sync;
+    if (view_age_max_ms != 0) {
+        calls.clock_monotonic_ns = told_time;
+    }
     tuning.io = &io;
     assert_int_equal(store_open(path, &options, &tuning, &store, &error),
                      STELE_OK);
@@ -80,6 +94,7 @@ static int setup(void **state)
 {
     (void)state;
     table[0] = 't';
+    view_age_max_ms = 0;
     open_store();
     return 0;
 }
@@ -769,6 +784,121 @@ static void a_table_has_the_lsn_of_its_last_change(void **state)
     assert_int_equal(lsn, put_lsn);
 }
 
+/* ---- Cursors of a view that is gone -------------------------------------------------------- */
+
+/* Also where there would be nothing to read: it must not pass for the whole. */
+static void at_either_end_of_an_expired_view_it_says_so(void **state)
+{
+    enum { AGE_MAX_MS = 10, NS_PER_MS = 1000000 };
+
+    (void)state;
+    close_store();
+    view_age_max_ms = AGE_MAX_MS;
+    now_ns = NS_PER_MS;
+    open_store();
+    load(IN_BOTH, some_keys);
+    for (int end = 0; end < 2; end++) {
+        look(table, "");
+        if (end == 0) {
+            assert_string_equal(last(), "k");
+            assert_string_equal(next(), "-");
+            assert_string_equal(next(), "-");
+        } else {
+            assert_string_equal(first(), "b");
+            assert_string_equal(prev(), "-");
+            assert_string_equal(prev(), "-");
+        }
+        now_ns += AGE_MAX_MS * NS_PER_MS + 1;
+        assert_int_equal(end == 0 ? stele_cursor_next(cursor, &entry, &error)
+                                  : stele_cursor_prev(cursor, &entry, &error),
+                         STELE_EXPIRED);
+        assert_int_equal(end == 0 ? stele_cursor_prev(cursor, &entry, &error)
+                                  : stele_cursor_next(cursor, &entry, &error),
+                         STELE_EXPIRED);
+        assert_int_equal(stele_cursor_first(cursor, &entry, &error),
+                         STELE_EXPIRED);
+    }
+}
+
+static void assert_only_to_be_closed(struct stele_cursor *orphan)
+{
+    assert_int_equal(stele_cursor_first(orphan, &entry, &error), STELE_INVALID);
+    assert_string_equal(error.message, "the cursor's view is closed");
+    assert_int_equal(stele_cursor_last(orphan, &entry, &error), STELE_INVALID);
+    assert_int_equal(stele_cursor_next(orphan, &entry, &error), STELE_INVALID);
+    assert_int_equal(stele_cursor_prev(orphan, &entry, &error), STELE_INVALID);
+    assert_int_equal(stele_cursor_seek(orphan, "d", 1, &entry, &error),
+                     STELE_INVALID);
+}
+
+static void after_its_view_a_cursor_can_only_be_closed(void **state)
+{
+    enum { UNPOSITIONED, ON_A_KEY, AT_THE_END, AT_THE_START, CURSORS };
+    struct stele_cursor *cursors[CURSORS];
+
+    (void)state;
+    load(IN_BOTH, some_keys);
+    assert_int_equal(stele_view_open(store, &view, &error), STELE_OK);
+    for (size_t index = 0; index < CURSORS; index++) {
+        assert_int_equal(
+            stele_cursor_open(view, table, NULL, 0, &cursors[index], &error),
+            STELE_OK);
+    }
+    assert_int_equal(
+        stele_cursor_seek(cursors[ON_A_KEY], "d", 1, &entry, &error), STELE_OK);
+    assert_int_equal(stele_cursor_last(cursors[AT_THE_END], &entry, &error),
+                     STELE_OK);
+    assert_int_equal(stele_cursor_next(cursors[AT_THE_END], &entry, &error),
+                     STELE_NOT_FOUND);
+    assert_int_equal(stele_cursor_first(cursors[AT_THE_START], &entry, &error),
+                     STELE_OK);
+    assert_int_equal(stele_cursor_prev(cursors[AT_THE_START], &entry, &error),
+                     STELE_NOT_FOUND);
+    close_view();
+    for (int again = 0; again < 2; again++) {
+        for (size_t index = 0; index < CURSORS; index++) {
+            assert_only_to_be_closed(cursors[index]);
+        }
+        put("m", "m"); /* What they held is reused. */
+        checkpoint();
+    }
+    stele_cursor_close(cursors[ON_A_KEY]);
+    close_store();
+    for (size_t index = 0; index < CURSORS; index++) {
+        if (index != ON_A_KEY) {
+            stele_cursor_close(cursors[index]);
+        }
+    }
+    open_store();
+}
+
+/* ---- What no key can be in ------------------------------------------------------------------ */
+
+static void a_range_below_the_lowest_key_is_empty(void **state)
+{
+    struct stele_batch *batch;
+
+    (void)state;
+    put("\x01", "1");
+    assert_int_equal(stele_batch_create(&batch, &error), STELE_OK);
+    assert_int_equal(
+        stele_batch_delete_range(batch, table, NULL, 0, "\0", 1, &error),
+        STELE_INVALID);
+    assert_int_equal(stele_batch_ops(batch), 0);
+    assert_int_equal(
+        stele_batch_delete_range(batch, table, NULL, 0, "\0\0", 2, &error),
+        STELE_OK);
+    assert_int_equal(
+        stele_batch_delete_range(batch, table, NULL, 0, "\x01", 1, &error),
+        STELE_OK);
+    assert_int_equal(stele_commit(store, batch, STELE_DURABLE, NULL, &error),
+                     STELE_OK);
+    stele_batch_destroy(batch);
+    checkpoint();
+    look(table, "");
+    assert_string_equal(first(), "\x01");
+}
+
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -797,6 +927,9 @@ int main(void)
         STORE_TEST(counts_are_exact_with_fragments),
         STORE_TEST(tables_are_listed_in_order_from_their_first_operation_on),
         STORE_TEST(a_table_has_the_lsn_of_its_last_change),
+        STORE_TEST(at_either_end_of_an_expired_view_it_says_so),
+        STORE_TEST(after_its_view_a_cursor_can_only_be_closed),
+        STORE_TEST(a_range_below_the_lowest_key_is_empty),
     };
 
     return cmocka_run_group_tests_name("engine/cursor", tests, NULL, NULL);
