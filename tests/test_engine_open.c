@@ -62,24 +62,20 @@ static const char *at(const char *name)
     return path;
 }
 
-static void assert_refused(enum stele_open_mode mode, enum stele_status status,
-                           const char *message)
+/* In any mode, and nothing is touched. */
+static void assert_refused(enum stele_status status, const char *message)
 {
+    static const enum stele_open_mode modes[] = {
+        STELE_OPEN_EXISTING, STELE_OPEN_CREATE, STELE_OPEN_READ_ONLY};
     const uint64_t digest = store_dir_digest(&dir);
 
-    assert_int_equal(store_dir_try_open(&dir, mode), status);
-    if (strstr(dir.error.message, message) == NULL) {
-        fail_msg("\"%s\" is not in \"%s\"", message, dir.error.message);
+    for (size_t index = 0; index < sizeof modes / sizeof *modes; index++) {
+        assert_int_equal(store_dir_try_open(&dir, modes[index]), status);
+        if (strstr(dir.error.message, message) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", message, dir.error.message);
+        }
     }
     assert_true(store_dir_digest(&dir) == digest);
-}
-
-static void assert_refused_in_any_mode(enum stele_status status,
-                                       const char *message)
-{
-    assert_refused(STELE_OPEN_EXISTING, status, message);
-    assert_refused(STELE_OPEN_CREATE, status, message);
-    assert_refused(STELE_OPEN_READ_ONLY, status, message);
 }
 
 static void assert_verifies(void)
@@ -188,7 +184,7 @@ static void damage_at_the_start_of_a_segment_is_named_there(void **state)
     /* In its body, and in its header. */
     for (size_t index = 0; index < 2; index++) {
         files_flip_bit(at(SECOND_SEGMENT), offsets[index], 0);
-        assert_refused_in_any_mode(STELE_CORRUPT, expected);
+        assert_refused(STELE_CORRUPT, expected);
         files_flip_bit(at(SECOND_SEGMENT), offsets[index], 0);
     }
     store_dir_open(&dir); /* Nothing else was wrong. */
@@ -211,7 +207,7 @@ static void an_anchor_of_another_length_is_refused(void **state)
         files_truncate(at("ANCHOR"), lengths[index]);
         snprintf(message, sizeof message,
                  "ANCHOR: the file has %" PRIu64 " bytes", lengths[index]);
-        assert_refused_in_any_mode(STELE_CORRUPT, message);
+        assert_refused(STELE_CORRUPT, message);
         files_write_at(at("ANCHOR"), 0, whole, bytes);
         files_truncate(at("ANCHOR"), bytes);
     }
@@ -228,13 +224,15 @@ static unsigned damage_position(const char *key, size_t key_bytes)
     unsigned copies = 0;
     size_t bytes;
     uint8_t *data = files_read(at("index/data.mdb"), &bytes);
+    const uint8_t *end = data + bytes;
+    const uint8_t *found = memmem(data, bytes, key, key_bytes);
 
-    for (size_t offset = 0; offset + key_bytes + WAL_POSITION_BYTES < bytes;
-         offset++) {
-        if (memcmp(data + offset, key, key_bytes) == 0) {
-            files_flip_bit(at("index/data.mdb"), offset + key_bytes + 30, 0);
-            copies++;
-        }
+    while (found != NULL && found + key_bytes + WAL_POSITION_BYTES < end) {
+        files_flip_bit(at("index/data.mdb"),
+                       (uint64_t)(found - data) + key_bytes + 30, 0);
+        copies++;
+        found += key_bytes;
+        found = memmem(found, (size_t)(end - found), key, key_bytes);
     }
     free(data);
     return copies;
@@ -328,6 +326,27 @@ static void a_full_quarantine_keeps_the_index_where_it_is(void **state)
 
 /* ---- An older program ----------------------------------------------------------------------------- */
 
+static void assert_same_options(const struct stele_options *left,
+                                const struct stele_options *right)
+{
+    assert_int_equal(left->size, right->size);
+    assert_int_equal(left->mode, right->mode);
+    assert_int_equal(left->segment_bytes, right->segment_bytes);
+    assert_int_equal(left->memtable_bytes, right->memtable_bytes);
+    assert_int_equal(left->value_bytes_max, right->value_bytes_max);
+    assert_int_equal(left->batch_ops_max, right->batch_ops_max);
+    assert_int_equal(left->views_max, right->views_max);
+    assert_int_equal(left->index_map_bytes, right->index_map_bytes);
+    assert_int_equal(left->commit_wait_ms, right->commit_wait_ms);
+    assert_int_equal(left->relaxed_sync_ms, right->relaxed_sync_ms);
+    assert_int_equal(left->idle_checkpoint_ms, right->idle_checkpoint_ms);
+    assert_int_equal(left->view_age_max_ms, right->view_age_max_ms);
+    assert_int_equal(left->min_expected_lsn, right->min_expected_lsn);
+    assert_int_equal(left->allow_unsafe_fs, right->allow_unsafe_fs);
+    assert_int_equal(left->skip_close_checkpoint, right->skip_close_checkpoint);
+    assert_memory_equal(left->reserved, right->reserved, sizeof left->reserved);
+}
+
 static void an_older_header_gets_no_more_bytes_than_it_knows(void **state)
 {
     static const size_t sizes[] = {
@@ -353,7 +372,7 @@ static void an_older_header_gets_no_more_bytes_than_it_knows(void **state)
         }
         assert_int_equal(options.size, sizes[index]);
         assert_int_equal(options_take(&options, &taken, &dir.error), STELE_OK);
-        assert_memory_equal(&taken, &defaults, sizeof taken);
+        assert_same_options(&taken, &defaults);
     }
 }
 

@@ -1,0 +1,337 @@
+/*
+ * tools/bench/main.c -- stele-bench: Stele over what the disk can do, as ratios.
+ *
+ * 1. Start all workloads, each in a directory of its own.
+ * 2. Rounds: each workload once, in turn.
+ * 3. Report the ratios of the medians; exit with 1 if a bar is missed.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/bench/bench.h"
+#include "tools/bench/must.h"
+
+static const char usage[] =
+    "Usage: stele-bench [DIR] [--rounds N] [--only WORKLOAD] [--quick]\n"
+    "                   [--strict] [--json]\n"
+    "\n"
+    "Measure Stele beside bare writes and syncs of the same bytes, in rounds "
+    "that\n"
+    "take turns, and print the ratios of the medians with their bars. Works in "
+    "a\n"
+    "new directory in DIR (default: the current one), which should be on the "
+    "disk\n"
+    "in question, and removes it. Exits with 1 if a bar is missed, 2 if it "
+    "could\n"
+    "not be run.\n"
+    "\n"
+    "  --rounds N        default 5\n"
+    "  --only WORKLOAD   put, batch_delete, prefix_delete, or threads; may be\n"
+    "                    given more than once\n"
+    "  --quick           a few seconds at small sizes; no bars\n"
+    "  --strict          a goal that is missed counts as a bar\n"
+    "  --json            one object a line\n";
+
+static const struct bench_workload *const workloads[] = {
+    &workload_put,
+    &workload_batch_delete,
+    &workload_prefix_delete,
+    &workload_threads,
+};
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+
+static const struct bench_size full_size = {
+    .items = 100000,
+    .prefix_keys = 1000000,
+    .repeats_small = 1000,
+    .repeats_large = 5,
+    .threads_ms = 1000,
+};
+
+static const struct bench_size quick_size = {
+    .items = 10000,
+    .prefix_keys = 10000,
+    .repeats_small = 50,
+    .repeats_large = 1,
+    .threads_ms = 50,
+};
+
+struct request {
+    const char *parent;
+    unsigned long rounds;
+    bool wanted[WORKLOADS];
+    bool quick;
+    bool strict;
+    bool json;
+};
+
+/* ---- The directory ------------------------------------------------------------ */
+
+static char directory[4096];
+
+static int remove_entry(const char *path, const struct stat *info, int type,
+                        struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+/* At exit, also from die(). */
+static void remove_directory(void)
+{
+    (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void make_directory(const char *parent)
+{
+    snprintf(directory, sizeof directory, "%s/stele-bench-XXXXXX", parent);
+    if (mkdtemp(directory) == NULL) {
+        die("%s: %s", directory, strerror(errno));
+    }
+    if (atexit(remove_directory) != 0) {
+        die("atexit");
+    }
+}
+
+static void *start(const struct bench_workload *workload,
+                   const struct bench_size *size)
+{
+    char path[sizeof directory + 64];
+
+    snprintf(path, sizeof path, "%s/%s", directory, workload->name);
+    if (mkdir(path, 0700) != 0) {
+        die("%s: %s", path, strerror(errno));
+    }
+    return workload->start(path, size);
+}
+
+/* ---- The report --------------------------------------------------------------- */
+
+static bool meets(const struct bench_ratio *ratio, double value, double limit)
+{
+    return limit == 0 || (ratio->direction == BENCH_AT_MOST ? value <= limit
+                                                            : value >= limit);
+}
+
+static void print_limit(const struct bench_ratio *ratio, double value,
+                        double limit)
+{
+    if (limit == 0) {
+        printf("  %-14s", "");
+    } else {
+        printf("  %s %.2f %-6s",
+               ratio->direction == BENCH_AT_MOST ? "<=" : ">=", limit,
+               meets(ratio, value, limit) ? "met" : "MISSED");
+    }
+}
+
+static void print_text(const struct bench_ratio *ratio, double stele,
+                       double floor, const struct request *request)
+{
+    const double value = stele / floor;
+
+    printf("%-58s %9.0f %9.0f %-2s %6.2f", ratio->what, stele, floor,
+           ratio->unit, value);
+    if (!request->quick) {
+        print_limit(ratio, value, ratio->bar);
+        print_limit(ratio, value, ratio->goal);
+    }
+    putchar('\n');
+}
+
+static void print_json_limit(const char *name, double limit)
+{
+    if (limit != 0) {
+        printf(",\"%s\":%.2f", name, limit);
+    }
+}
+
+static void print_json(const struct bench_ratio *ratio, double stele,
+                       double floor, const struct request *request)
+{
+    printf("{\"what\":\"%s\",\"stele\":%.1f,\"floor\":%.1f,\"unit\":\"%s\","
+           "\"ratio\":%.3f,\"direction\":\"%s\"",
+           ratio->what, stele, floor, ratio->unit, stele / floor,
+           ratio->direction == BENCH_AT_MOST ? "at_most" : "at_least");
+    if (!request->quick) {
+        print_json_limit("bar", ratio->bar);
+        print_json_limit("goal", ratio->goal);
+    }
+    printf("}\n");
+}
+
+/* How many limits that matter are missed. */
+static unsigned report(struct stats *stats, const struct request *request)
+{
+    unsigned missed = 0;
+
+    if (!request->json && request->quick) {
+        printf("quick: at smaller sizes than these lines say, and too short "
+               "to be believed\n");
+    }
+    if (!request->json) {
+        printf("%-58s %9s %9s    %6s", "medians", "Stele", "floor", "ratio");
+        printf(request->quick ? "\n" : "  %-14s  %s\n", "bar", "goal");
+    }
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        for (size_t j = 0; j < workloads[i]->ratio_count; j++) {
+            const struct bench_ratio *ratio = &workloads[i]->ratios[j];
+            double stele;
+            double floor;
+
+            if (!request->wanted[i]) {
+                continue;
+            }
+            stele = stats_median(stats, ratio->stele);
+            floor = stats_median(stats, ratio->floor);
+            (request->json ? print_json : print_text)(ratio, stele, floor,
+                                                      request);
+            if (!meets(ratio, stele / floor, ratio->bar) ||
+                (request->strict &&
+                 !meets(ratio, stele / floor, ratio->goal))) {
+                missed++;
+            }
+        }
+    }
+    return request->quick ? 0 : missed;
+}
+
+/* ---- The run -------------------------------------------------------------------- */
+
+static unsigned run(const struct request *request)
+{
+    const struct bench_size *size = request->quick ? &quick_size : &full_size;
+    void *started[WORKLOADS] = {NULL};
+    struct stats stats = {0};
+    unsigned missed;
+
+    make_directory(request->parent);
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (request->wanted[i]) {
+            started[i] = start(workloads[i], size);
+        }
+    }
+    for (unsigned long round = 0; round < request->rounds; round++) {
+        for (size_t i = 0; i < WORKLOADS; i++) {
+            if (request->wanted[i]) {
+                fprintf(stderr, "\rround %lu of %lu: %-20s", round + 1,
+                        request->rounds, workloads[i]->name);
+                workloads[i]->round(started[i], &stats);
+            }
+        }
+    }
+    fprintf(stderr, "\r%50s\r", "");
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (request->wanted[i]) {
+            workloads[i]->finish(started[i]);
+        }
+    }
+    missed = report(&stats, request);
+    stats_free(&stats);
+    return missed;
+}
+
+static void want(struct request *request, const char *name)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (strcmp(workloads[i]->name, name) == 0) {
+            request->wanted[i] = true;
+            return;
+        }
+    }
+    die("%s: no such workload", name);
+}
+
+static void want_all(struct request *request)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        request->wanted[i] = true;
+    }
+}
+
+static bool wants_any(const struct request *request)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (request->wanted[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum {
+    OPTION_ROUNDS = 1,
+    OPTION_ONLY,
+    OPTION_QUICK,
+    OPTION_STRICT,
+    OPTION_JSON,
+    OPTION_HELP
+};
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"rounds", required_argument, NULL, OPTION_ROUNDS},
+        {"only", required_argument, NULL, OPTION_ONLY},
+        {"quick", no_argument, NULL, OPTION_QUICK},
+        {"strict", no_argument, NULL, OPTION_STRICT},
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"help", no_argument, NULL, OPTION_HELP},
+        {NULL, 0, NULL, 0},
+    };
+    struct request request = {.parent = ".", .rounds = 5};
+    unsigned missed;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case OPTION_ROUNDS:
+            request.rounds = strtoul(optarg, NULL, 10);
+            break;
+        case OPTION_ONLY:
+            want(&request, optarg);
+            break;
+        case OPTION_QUICK:
+            request.quick = true;
+            request.rounds = 2;
+            break;
+        case OPTION_STRICT:
+            request.strict = true;
+            break;
+        case OPTION_JSON:
+            request.json = true;
+            break;
+        case OPTION_HELP:
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fputs(usage, stderr);
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        request.parent = argv[optind++];
+    }
+    if (optind < argc || request.rounds == 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (!wants_any(&request)) {
+        want_all(&request);
+    }
+    missed = run(&request);
+    if (missed > 0) {
+        fprintf(stderr, "stele-bench: %u missed\n", missed);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,141 @@
+/* tools/bench/store.c -- see tools/bench/store.h. */
+#include "tools/bench/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/must.h"
+
+enum {
+    SEGMENT_BYTES = 64 * 1024 * 1024,
+    MEMTABLE_BYTES = 16 * 1024 * 1024,
+    LOAD_BATCH_ITEMS = 10000,
+    FILL_BATCH_ITEMS = 100,
+};
+
+const char item_table[] = "items";
+const char item_value[ITEM_VALUE_BYTES] =
+    "{\"attributes\":{},\"order\":false,\"perm\":6,\"readQueueNums\":8,"
+    "\"topicFilterType\":\"SINGLE_TAG\",\"topicName\":\"item\","
+    "\"topicSysFlag\":0,\"writeQueueNums\":8}";
+
+struct stele *bench_store_create(const char *directory)
+{
+    struct stele_options options;
+    struct stele_error error = {0};
+    struct stele *store;
+    char path[4096];
+
+    stele_options_init(&options);
+    options.mode = STELE_OPEN_CREATE_NEW;
+    options.segment_bytes = SEGMENT_BYTES;
+    options.memtable_bytes = MEMTABLE_BYTES;
+    /* The rounds say when: none in the middle of a measurement. */
+    options.idle_checkpoint_ms = 3600 * 1000;
+    snprintf(path, sizeof path, "%s/store", directory);
+    must(stele_open(path, &options, &store, &error), &error);
+    return store;
+}
+
+void bench_store_close(struct stele *store)
+{
+    struct stele_error error = {0};
+
+    must(stele_close(store, &error), &error);
+}
+
+void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number)
+{
+    snprintf(key, ITEM_KEY_BYTES + 1, "item/%035" PRIu64, number);
+}
+
+static void put_items(struct stele *store, struct stele_batch *batch,
+                      const char *table, const uint64_t *numbers,
+                      uint64_t first, uint64_t count)
+{
+    struct stele_error error = {0};
+
+    stele_batch_clear(batch);
+    for (uint64_t i = first; i < first + count; i++) {
+        char key[ITEM_KEY_BYTES + 1];
+
+        item_key(key, numbers == NULL ? i : numbers[i]);
+        must(stele_batch_put(batch, table, key, ITEM_KEY_BYTES, item_value,
+                             ITEM_VALUE_BYTES, &error),
+             &error);
+    }
+    must(stele_commit(store, batch, STELE_RELAXED, NULL, &error), &error);
+}
+
+void bench_store_put_items(struct stele *store, const uint64_t *numbers,
+                           uint64_t count)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    for (uint64_t first = 0; first < count; first += LOAD_BATCH_ITEMS) {
+        const uint64_t left = count - first;
+
+        put_items(store, batch, item_table, numbers, first,
+                  left < LOAD_BATCH_ITEMS ? left : LOAD_BATCH_ITEMS);
+    }
+    stele_batch_destroy(batch);
+    must(stele_sync(store, &error), &error);
+    must(stele_checkpoint(store, &error), &error);
+}
+
+static uint64_t memtable_bytes(struct stele *store)
+{
+    struct stele_stats stats = {.size = sizeof stats};
+    struct stele_error error = {0};
+
+    must(stele_stats(store, &stats, &error), &error);
+    return stats.memtable_bytes;
+}
+
+void bench_store_half_fill(struct stele *store)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+    uint64_t first = 0;
+
+    must(stele_batch_create(&batch, &error), &error);
+    while (memtable_bytes(store) < MEMTABLE_BYTES / 2) {
+        put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS);
+        first += FILL_BATCH_ITEMS;
+    }
+    stele_batch_destroy(batch);
+    must(stele_sync(store, &error), &error);
+}
+
+/* xorshift64* */
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed ^= *seed >> 12;
+    *seed ^= *seed << 25;
+    *seed ^= *seed >> 27;
+    return *seed * UINT64_C(2685821657736338717);
+}
+
+void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
+                    uint64_t *seed)
+{
+    uint64_t *all = must_have(malloc(range * sizeof all[0]));
+
+    if (count > range) {
+        die("%" PRIu64 " different numbers below %" PRIu64, count, range);
+    }
+    for (uint64_t i = 0; i < range; i++) {
+        all[i] = i;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t other = i + next_random(seed) % (range - i);
+
+        numbers[i] = all[other];
+        all[other] = all[i];
+    }
+    free(all);
+}

@@ -1,0 +1,36 @@
+/*
+ * tools/bench/store.h -- what workloads do to a store besides what they measure.
+ * Items are 40-byte keys with 200-byte values in the table "items".
+ */
+#ifndef TOOLS_BENCH_STORE_H
+#define TOOLS_BENCH_STORE_H
+
+#include <stdint.h>
+
+#include "engine/stele.h"
+
+enum { ITEM_KEY_BYTES = 40, ITEM_VALUE_BYTES = 200 };
+
+extern const char item_table[];
+extern const char item_value[ITEM_VALUE_BYTES];
+
+/* A new store in directory/store, with segments that hold the largest batch. */
+struct stele *bench_store_create(const char *directory);
+void bench_store_close(struct stele *store);
+
+/* item/000...number */
+void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number);
+
+/* Put the items with these numbers (NULL: 0 to count - 1), durably in the end,
+ * and bring the index up to date. */
+void bench_store_put_items(struct stele *store, const uint64_t *numbers,
+                           uint64_t count);
+
+/* Put other keys until the memtable is half full. */
+void bench_store_half_fill(struct stele *store);
+
+/* `count` different numbers below `range`, in random order. */
+void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
+                    uint64_t *seed);
+
+#endif
