@@ -26,7 +26,7 @@ struct apply_target {
  * operation, published or not. */
 struct apply_lookup {
     const struct state *state;
-    const struct range_builder *pending; /* The target's. */
+    struct range_builder *pending; /* The target's. */
     struct index_reader *reader;
 };
 

@@ -39,7 +39,7 @@ enum lookup_verdict lookup_decide(const struct memtable_version *candidate,
 }
 
 enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
-                             const struct range_builder *pending,
+                             struct range_builder *pending,
                              struct index_reader *reader, struct bytes key,
                              struct lookup_value *value_out,
                              struct stele_error *error)

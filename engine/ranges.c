@@ -304,10 +304,10 @@ enum stele_status range_set_merge(struct range_set *left,
 
 /* ---- Builder --------------------------------------------------------------- */
 
-/*
- * A binary counter: level i holds the union of 2^i additions, or nothing.
- * Versions ascend, so all of a level's are newer than all of the next one's.
- */
+enum {
+    PENDING_CAPACITY_MIN = 64,
+    PENDING_SCANNED_MAX = 16, /* So few, a lookup goes through one by one. */
+};
 
 void range_builder_init(struct range_builder *builder)
 {
@@ -316,25 +316,23 @@ void range_builder_init(struct range_builder *builder)
 
 void range_builder_clear(struct range_builder *builder)
 {
-    for (size_t level = 0; level < RANGE_BUILDER_LEVELS; level++) {
-        range_set_unref(builder->levels[level]);
-        builder->levels[level] = NULL;
+    while (builder->level_count > 0) {
+        range_set_unref(builder->levels[--builder->level_count]);
     }
+    builder->pending_count = 0;
 }
 
 void range_builder_deinit(struct range_builder *builder)
 {
     range_builder_clear(builder);
+    free(builder->pending);
+    builder->pending = NULL;
+    builder->pending_capacity = 0;
 }
 
 bool range_builder_is_empty(const struct range_builder *builder)
 {
-    for (size_t level = 0; level < RANGE_BUILDER_LEVELS; level++) {
-        if (builder->levels[level] != NULL) {
-            return false;
-        }
-    }
-    return true;
+    return builder->pending_count == 0 && builder->level_count == 0;
 }
 
 enum stele_status range_builder_add(struct range_builder *builder,
@@ -342,41 +340,212 @@ enum stele_status range_builder_add(struct range_builder *builder,
                                     uint64_t lsn, uint32_t op_index,
                                     struct stele_error *error)
 {
-    struct range_set *carry = set_create(1);
-    size_t level = 0;
-
     assert(first.size > 0 && bytes_compare(first, end) < 0);
-    if (carry == NULL) {
-        return error_no_memory(error, "range deletes");
-    }
-    carry->fragments[carry->count++] = (struct range_fragment){
-        .first = first, .end = end, .lsn = lsn, .op_index = op_index};
+    if (builder->pending_count == builder->pending_capacity) {
+        const size_t capacity = builder->pending_capacity == 0
+                                    ? PENDING_CAPACITY_MIN
+                                    : builder->pending_capacity * 2;
+        struct range_fragment *grown =
+            realloc(builder->pending, capacity * sizeof *grown);
 
-    while (builder->levels[level] != NULL) {
-        struct range_set *merged;
-        const enum stele_status status = range_set_merge(
-            builder->levels[level], carry, &merged, &builder->splits, error);
-
-        range_set_unref(carry);
-        if (status != STELE_OK) {
-            return status;
+        if (grown == NULL) {
+            return error_no_memory(error, "range deletes");
         }
-        range_set_unref(builder->levels[level]);
-        builder->levels[level] = NULL;
-        carry = merged;
-        level++;
-        assert(level < RANGE_BUILDER_LEVELS);
+        builder->pending = grown;
+        builder->pending_capacity = capacity;
     }
-    builder->levels[level] = carry;
+    builder->pending[builder->pending_count++] = (struct range_fragment){
+        .first = first, .end = end, .lsn = lsn, .op_index = op_index};
     return STELE_OK;
 }
 
-const struct range_fragment *range_builder_find(
-    const struct range_builder *builder, struct bytes key)
+/* What sorting compares: 8 bytes behind what all bounds have in common, as one
+ * number, and only if they are equal the bounds themselves. */
+struct sort_entry {
+    uint64_t prefix;
+    const struct range_fragment *fragment;
+};
+
+static size_t common_bytes(const struct range_fragment *fragments, size_t count)
 {
-    for (size_t level = 0; level < RANGE_BUILDER_LEVELS; level++) {
+    const uint8_t *model = fragments[0].first.data;
+    size_t common = fragments[0].first.size;
+
+    for (size_t index = 1; index < count; index++) {
+        const struct bytes first = fragments[index].first;
+        const uint8_t *data = first.data;
+        size_t same = 0;
+
+        while (same < common && same < first.size &&
+               data[same] == model[same]) {
+            same++;
+        }
+        common = same;
+    }
+    return common;
+}
+
+static uint64_t prefix_behind(struct bytes key, size_t skipped)
+{
+    const uint8_t *data = key.data;
+    uint64_t prefix = 0;
+
+    for (size_t index = skipped; index < skipped + sizeof prefix; index++) {
+        prefix = prefix << 8 | (index < key.size ? data[index] : 0);
+    }
+    return prefix;
+}
+
+static int sort_compare(const void *left, const void *right)
+{
+    const struct sort_entry *a = left;
+    const struct sort_entry *b = right;
+
+    if (a->prefix != b->prefix) {
+        return a->prefix < b->prefix ? -1 : 1;
+    }
+    return bytes_compare(a->fragment->first, b->fragment->first);
+}
+
+/* The pending fragments as one set, if none of them overlap: the usual case, a
+ * prefix each. *set_out NULL: some do. */
+static enum stele_status sort_disjoint(const struct range_fragment *pending,
+                                       size_t count, struct range_set **set_out,
+                                       struct stele_error *error)
+{
+    struct sort_entry *entries = malloc(count * sizeof *entries);
+    struct range_set *set = set_create(count);
+    const size_t common = common_bytes(pending, count);
+    bool disjoint = true;
+
+    *set_out = NULL;
+    if (entries == NULL || set == NULL) {
+        free(entries);
+        range_set_unref(set);
+        return error_no_memory(error, "range deletes");
+    }
+    for (size_t index = 0; index < count; index++) {
+        entries[index] = (struct sort_entry){
+            .prefix = prefix_behind(pending[index].first, common),
+            .fragment = &pending[index]};
+    }
+    qsort(entries, count, sizeof *entries, sort_compare);
+    for (size_t index = 0; index < count && disjoint; index++) {
+        const struct range_fragment *fragment = entries[index].fragment;
+
+        disjoint = index == 0 || bytes_compare(entries[index - 1].fragment->end,
+                                               fragment->first) <= 0;
+        set_append(set, fragment);
+    }
+    free(entries);
+    if (disjoint) {
+        *set_out = set;
+    } else {
+        range_set_unref(set);
+    }
+    return STELE_OK;
+}
+
+/* Half and half, the newer over the older. */
+static enum stele_status merge_halves(const struct range_fragment *pending,
+                                      size_t count, struct range_set **set_out,
+                                      uint64_t *splits,
+                                      struct stele_error *error);
+
+static enum stele_status set_of(const struct range_fragment *pending,
+                                size_t count, struct range_set **set_out,
+                                uint64_t *splits, struct stele_error *error)
+{
+    const enum stele_status status =
+        sort_disjoint(pending, count, set_out, error);
+
+    if (status != STELE_OK || *set_out != NULL) {
+        return status;
+    }
+    return merge_halves(pending, count, set_out, splits, error);
+}
+
+static enum stele_status merge_halves(const struct range_fragment *pending,
+                                      size_t count, struct range_set **set_out,
+                                      uint64_t *splits,
+                                      struct stele_error *error)
+{
+    const size_t half = count / 2;
+    struct range_set *older = NULL;
+    struct range_set *newer = NULL;
+    enum stele_status status = set_of(pending, half, &older, splits, error);
+
+    assert(count >= 2); /* One alone overlaps nothing. */
+    if (status == STELE_OK) {
+        status = set_of(pending + half, count - half, &newer, splits, error);
+    }
+    if (status == STELE_OK) {
+        status = range_set_merge(older, newer, set_out, splits, error);
+    }
+    range_set_unref(older);
+    range_set_unref(newer);
+    return status;
+}
+
+/* Turn what is pending into a set, and merge it with those that are not much
+ * larger. NO_MEMORY: nothing changed. */
+static enum stele_status fold(struct range_builder *builder,
+                              struct stele_error *error)
+{
+    struct range_set *carry = NULL;
+    size_t level_count = builder->level_count;
+    enum stele_status status;
+
+    if (builder->pending_count == 0) {
+        return STELE_OK;
+    }
+    status = set_of(builder->pending, builder->pending_count, &carry,
+                    &builder->splits, error);
+    while (status == STELE_OK && level_count > 0 &&
+           builder->levels[level_count - 1]->count < 2 * carry->count) {
+        struct range_set *merged;
+
+        status = range_set_merge(builder->levels[level_count - 1], carry,
+                                 &merged, &builder->splits, error);
+        if (status == STELE_OK) {
+            range_set_unref(carry);
+            carry = merged;
+            level_count--;
+        }
+    }
+    if (status != STELE_OK) {
+        range_set_unref(carry);
+        return status;
+    }
+    while (builder->level_count > level_count) {
+        range_set_unref(builder->levels[--builder->level_count]);
+    }
+    /* Each is at least twice as large as the next: there is always room. */
+    assert(builder->level_count < RANGE_BUILDER_LEVELS);
+    builder->levels[builder->level_count++] = carry;
+    builder->pending_count = 0;
+    return STELE_OK;
+}
+
+const struct range_fragment *range_builder_find(struct range_builder *builder,
+                                                struct bytes key)
+{
+    if (builder->pending_count > PENDING_SCANNED_MAX &&
+        fold(builder, NULL) != STELE_OK) {
+        /* No memory to sort them: the scan below finds the same. */
+        assert(builder->pending_count > 0);
+    }
+    for (size_t index = builder->pending_count; index > 0; index--) {
+        const struct range_fragment *fragment = &builder->pending[index - 1];
+
+        if (bytes_compare(fragment->first, key) <= 0 &&
+            bytes_compare(key, fragment->end) < 0) {
+            return fragment;
+        }
+    }
+    for (size_t level = builder->level_count; level > 0; level--) {
         const struct range_fragment *fragment =
-            range_set_find(builder->levels[level], key);
+            range_set_find(builder->levels[level - 1], key);
 
         if (fragment != NULL) {
             return fragment;
@@ -391,15 +560,18 @@ enum stele_status range_builder_finish(struct range_builder *builder,
                                        struct stele_error *error)
 {
     struct range_set *set = NULL;
+    enum stele_status status = fold(builder, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     /* The small ones first, `base` as the last level. */
-    for (size_t level = 0; level <= RANGE_BUILDER_LEVELS; level++) {
+    for (size_t level = builder->level_count + 1; level > 0; level--) {
         struct range_set *larger =
-            level < RANGE_BUILDER_LEVELS ? builder->levels[level] : base;
+            level > 1 ? builder->levels[level - 2] : base;
         struct range_set *merged;
-        const enum stele_status status =
-            range_set_merge(set, larger, &merged, &builder->splits, error);
 
+        status = range_set_merge(set, larger, &merged, &builder->splits, error);
         range_set_unref(set);
         if (status != STELE_OK) {
             return status;

@@ -58,39 +58,44 @@ enum stele_status range_set_merge(struct range_set *left,
                                   struct stele_error *error) STELE_MUST_CHECK;
 
 /*
- * One group's range deletes, queryable while it grows. Sets of geometrically
- * growing size, merged as they come: n additions cost O(n log n) altogether, a
- * lookup O(log^2 n).
+ * One group's range deletes, queryable while it grows. Additions wait in an
+ * array; a lookup, or the end, sorts them into a set, and sets merge as they
+ * grow geometrically: n additions cost O(n log n) altogether, a lookup
+ * O(log^2 n). The memory of the array stays with the builder.
  */
-enum { RANGE_BUILDER_LEVELS = 40 };
+enum { RANGE_BUILDER_LEVELS = 64 };
 struct range_builder {
-    struct range_set *levels[RANGE_BUILDER_LEVELS]; /* [0] is the smallest. */
+    struct range_fragment *pending; /* The newest, in the order of addition. */
+    size_t pending_count;
+    size_t pending_capacity;
+    struct range_set *levels[RANGE_BUILDER_LEVELS]; /* [0] is the oldest. */
+    size_t level_count;
     uint64_t splits;
 };
 
 void range_builder_init(struct range_builder *builder);
 void range_builder_deinit(struct range_builder *builder);
 
-/* Versions ascend from call to call. The bounds are borrowed. After NO_MEMORY
- * the builder may only be cleared. */
+/* Versions ascend from call to call. The bounds are borrowed. NO_MEMORY: nothing
+ * changed. */
 enum stele_status range_builder_add(struct range_builder *builder,
                                     struct bytes first, struct bytes end,
                                     uint64_t lsn, uint32_t op_index,
                                     struct stele_error *error) STELE_MUST_CHECK;
 
-/* The newest fragment that covers key, or NULL. */
-const struct range_fragment *range_builder_find(
-    const struct range_builder *builder, struct bytes key);
+/* The newest fragment that covers key, or NULL. Valid until the next call. */
+const struct range_fragment *range_builder_find(struct range_builder *builder,
+                                                struct bytes key);
 
 bool range_builder_is_empty(const struct range_builder *builder);
 
-/* `base` with everything in the builder laid over it; the builder is unchanged.
- * A reference to a new set. */
+/* `base` with everything in the builder laid over it; the builder still holds
+ * the same. A reference to a new set. */
 enum stele_status range_builder_finish(
     struct range_builder *builder, struct range_set *base,
     struct range_set **set_out, struct stele_error *error) STELE_MUST_CHECK;
 
-/* Forget everything but the count of splits. */
+/* Forget everything but the count of splits, and the array's memory. */
 void range_builder_clear(struct range_builder *builder);
 
 #endif

@@ -223,13 +223,17 @@ static unsigned run(const struct request *request)
     for (unsigned long round = 0; round < request->rounds; round++) {
         for (size_t i = 0; i < WORKLOADS; i++) {
             if (request->wanted[i]) {
-                fprintf(stderr, "\rround %lu of %lu: %-20s", round + 1,
-                        request->rounds, workloads[i]->name);
+                if (isatty(STDERR_FILENO)) {
+                    fprintf(stderr, "\rround %lu of %lu: %-20s", round + 1,
+                            request->rounds, workloads[i]->name);
+                }
                 workloads[i]->round(started[i], &stats);
             }
         }
     }
-    fprintf(stderr, "\r%50s\r", "");
+    if (isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r%50s\r", "");
+    }
     for (size_t i = 0; i < WORKLOADS; i++) {
         if (request->wanted[i]) {
             workloads[i]->finish(started[i]);
