@@ -130,7 +130,8 @@ static enum stele_status apply_range(const struct apply_target *target,
 }
 
 static enum stele_status apply_point(const struct apply_target *target,
-                                     const struct op *op, uint64_t lsn,
+                                     const struct op *op, uint64_t key_hash,
+                                     uint64_t lsn,
                                      const struct apply_lookup *lookup,
                                      enum stele_op_outcome *outcome,
                                      struct stele_error *error)
@@ -152,10 +153,44 @@ static enum stele_status apply_point(const struct apply_target *target,
                        ? (put ? STELE_OP_REPLACED : STELE_OP_DELETED)
                        : (put ? STELE_OP_CREATED : STELE_OP_ABSENT);
     }
-    return memtable_insert(
-        target->memtable, key, memtable_hash(target->memtable, key), lsn,
-        op->index, put ? MEMTABLE_PUT : MEMTABLE_DELETE, op->value,
-        put ? base_value_check(key, lsn, op->value) : 0, error);
+    return memtable_insert(target->memtable, key, key_hash, lsn, op->index,
+                           put ? MEMTABLE_PUT : MEMTABLE_DELETE, op->value,
+                           put ? base_value_check(key, lsn, op->value) : 0,
+                           error);
+}
+
+/* ---- Looking ahead ---------------------------------------------------------- */
+
+/* How many operations ahead of its use a bucket, and a node, are asked for. */
+enum { BUCKET_DISTANCE = 8, NODE_DISTANCE = 4 };
+
+struct lookahead {
+    struct ops_reader reader;
+    uint64_t index;                   /* Of the next operation it will see. */
+    uint64_t hashes[BUCKET_DISTANCE]; /* By op index, modulo. */
+};
+
+/* See the operations up to `index`, and ask for what they will touch. Their
+ * hashes stay until so many more have been seen. */
+static void look_ahead(struct lookahead *ahead, const struct memtable *memtable,
+                       uint64_t index)
+{
+    struct full_key full;
+    struct op op;
+
+    while (ahead->index <= index && ops_next(&ahead->reader, &op) == OPS_OP) {
+        full_key_init(&full, op.table, op.key);
+        ahead->hashes[ahead->index % BUCKET_DISTANCE] =
+            memtable_hash(memtable, full_key_bytes(&full));
+        memtable_prefetch_bucket(memtable,
+                                 ahead->hashes[ahead->index % BUCKET_DISTANCE]);
+        ahead->index++;
+    }
+    if (ahead->index > NODE_DISTANCE) {
+        memtable_prefetch_node(
+            memtable,
+            ahead->hashes[(ahead->index - NODE_DISTANCE) % BUCKET_DISTANCE]);
+    }
 }
 
 enum stele_status apply_body(const struct apply_target *target,
@@ -165,6 +200,7 @@ enum stele_status apply_body(const struct apply_target *target,
                              struct stele_error *error)
 {
     struct ops_reader reader = ops_reader_init(body.data, body.size);
+    struct lookahead ahead = {.reader = reader};
     struct bytes touched = {NULL, 0};
 
     assert(outcomes == NULL || lookup != NULL);
@@ -183,6 +219,7 @@ enum stele_status apply_body(const struct apply_target *target,
         case OPS_OP:
             break;
         }
+        look_ahead(&ahead, target->memtable, op.index + BUCKET_DISTANCE - 1);
         if (outcomes != NULL) {
             outcomes[op.index] = STELE_OP_DONE;
         }
@@ -197,9 +234,10 @@ enum stele_status apply_body(const struct apply_target *target,
             status =
                 op.kind == OP_DELETE_RANGE
                     ? apply_range(target, &op, lsn, error)
-                    : apply_point(target, &op, lsn, lookup,
-                                  outcomes == NULL ? NULL : &outcomes[op.index],
-                                  error);
+                    : apply_point(
+                          target, &op, ahead.hashes[op.index % BUCKET_DISTANCE],
+                          lsn, lookup,
+                          outcomes == NULL ? NULL : &outcomes[op.index], error);
         }
         if (status != STELE_OK) {
             return status;

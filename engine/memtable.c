@@ -245,6 +245,18 @@ static struct memtable_node *node_find(const struct memtable *memtable,
     return NULL;
 }
 
+void memtable_prefetch_bucket(const struct memtable *memtable,
+                              uint64_t key_hash)
+{
+    __builtin_prefetch(bucket_of(memtable, key_hash), 1);
+}
+
+void memtable_prefetch_node(const struct memtable *memtable, uint64_t key_hash)
+{
+    __builtin_prefetch(atomic_load_explicit(bucket_of(memtable, key_hash),
+                                            memory_order_acquire));
+}
+
 struct bytes memtable_node_key(const struct memtable_node *node)
 {
     return (struct bytes){.data = node->key, .size = node->key_bytes};

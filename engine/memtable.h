@@ -71,6 +71,15 @@ void memtable_unref(struct memtable *memtable);
  * the same seed. */
 uint64_t memtable_hash(const struct memtable *memtable, struct bytes key);
 
+/*
+ * Bring what an operation on this key will touch into the cache: the bucket, and
+ * some operations later the node that it leads to. A large batch on a full
+ * memtable waits for memory at every step otherwise. Changes nothing.
+ */
+void memtable_prefetch_bucket(const struct memtable *memtable,
+                              uint64_t key_hash);
+void memtable_prefetch_node(const struct memtable *memtable, uint64_t key_hash);
+
 /* Insert a version, newer than all of the key's others (asserted: (lsn,
  * op_index) ascends). Key and value are copied. NO_MEMORY: nothing changed. */
 enum stele_status memtable_insert(struct memtable *memtable, struct bytes key,
