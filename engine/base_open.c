@@ -333,14 +333,9 @@ static enum stele_status fill(struct rebuild *rebuild,
     while (status == STELE_OK &&
            rebuild->read.unit < store->recovery.end.unit) {
         struct wal_reader_unit unit;
-        bool whole;
 
-        status = wal_reader_next(&reader, &unit, &whole, error);
-        if (status == STELE_OK && !whole) {
-            status = error_set(error, STELE_CORRUPT,
-                               "the log ends before unit %" PRIu64,
-                               store->recovery.end.unit);
-        }
+        status = wal_reader_next_whole(&reader, &unit,
+                                       "was when recovery read it", error);
         if (status == STELE_OK) {
             status = replay_unit(&rebuild->replay, &unit, error);
             rebuild->read = unit.position;

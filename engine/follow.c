@@ -233,17 +233,9 @@ static enum stele_status tail_advance(struct stele *store,
 
     while (status == STELE_OK && reader->previous.unit < target->unit) {
         struct wal_reader_unit unit;
-        bool whole;
 
-        status = wal_reader_next(reader, &unit, &whole, error);
-        if (status == STELE_OK && !whole) {
-            status = error_set(
-                error, STELE_CORRUPT,
-                "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
-                " is not whole, but unit %" PRIu64 " was acknowledged",
-                reader->segment.seq, reader->offset, reader->previous.unit + 1,
-                target->unit);
-        }
+        status = wal_reader_next_whole(reader, &unit,
+                                       "a later one was acknowledged", error);
         if (status == STELE_OK) {
             status = replay_unit(&replay, &unit, error);
         }

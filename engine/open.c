@@ -163,16 +163,9 @@ static enum stele_status replay_tail(struct stele *store,
     while (status == STELE_OK &&
            reader.previous.unit < store->recovery.end.unit) {
         struct wal_reader_unit unit;
-        bool whole;
 
-        status = wal_reader_next(&reader, &unit, &whole, error);
-        if (status == STELE_OK && !whole) {
-            status = error_set(error, STELE_CORRUPT,
-                               "wal/%016" PRIx64 ".wal: offset %" PRIu64
-                               ": unit %" PRIu64 " read differently twice",
-                               reader.segment.seq, reader.offset,
-                               reader.previous.unit + 1);
-        }
+        status = wal_reader_next_whole(&reader, &unit,
+                                       "was when recovery read it", error);
         if (status == STELE_OK) {
             status = replay_unit(&replay, &unit, error);
         }

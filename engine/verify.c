@@ -349,14 +349,9 @@ enum stele_status stele_find_tag(struct stele *store,
         while (status == STELE_OK && !found &&
                reader.previous.lsn < view->lsn) {
             struct wal_reader_unit unit;
-            bool whole;
 
-            status = wal_reader_next(&reader, &unit, &whole, error);
-            if (status == STELE_OK && !whole) {
-                status = error_set(error, STELE_CORRUPT,
-                                   "find tag: the log ends before LSN %" PRIu64,
-                                   view->lsn);
-            }
+            status = wal_reader_next_whole(&reader, &unit,
+                                           "later ones are shown", error);
             found = status == STELE_OK &&
                     find_tag_in_unit(&unit, tag, lsn_from, lsn_out);
         }

@@ -232,6 +232,24 @@ enum stele_status wal_reader_next(struct wal_reader *reader,
     return status;
 }
 
+enum stele_status wal_reader_next_whole(struct wal_reader *reader,
+                                        struct wal_reader_unit *unit_out,
+                                        const char *reason,
+                                        struct stele_error *error)
+{
+    bool whole;
+    enum stele_status status = wal_reader_next(reader, unit_out, &whole, error);
+
+    if (status == STELE_OK && !whole) {
+        status = error_set(error, STELE_CORRUPT,
+                           "wal/%016" PRIx64 ".wal: offset %" PRIu64
+                           ": unit %" PRIu64 " is not whole, but %s",
+                           reader->segment.seq, reader->offset,
+                           reader->previous.unit + 1, reason);
+    }
+    return status;
+}
+
 enum stele_status wal_reader_refresh(struct wal_reader *reader,
                                      struct stele_error *error)
 {

@@ -66,6 +66,12 @@ enum stele_status wal_reader_next(struct wal_reader *reader,
                                   bool *whole_out,
                                   struct stele_error *error) STELE_MUST_CHECK;
 
+/* The same where a whole unit must follow; else CORRUPT, "unit N is not whole,
+ * but <reason>". */
+enum stele_status wal_reader_next_whole(
+    struct wal_reader *reader, struct wal_reader_unit *unit_out,
+    const char *reason, struct stele_error *error) STELE_MUST_CHECK;
+
 /* Forget what was read ahead and look again which segments there are: the log
  * may have grown. */
 enum stele_status wal_reader_refresh(

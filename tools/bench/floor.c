@@ -12,7 +12,7 @@
 
 #include "base/mutex.h"
 #include "base/park.h"
-#include "tools/bench/must.h"
+#include "tools/must/must.h"
 
 enum {
     PAGE_BYTES = 4096,

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
-#include "tools/bench/must.h"
+#include "tools/must/must.h"
 
 static const char usage[] =
     "Usage: stele-bench [DIR] [--rounds N] [--only WORKLOAD] [--quick]\n"

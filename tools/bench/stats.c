@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/bench/must.h"
+#include "tools/must/must.h"
 
 enum { NAME_BYTES = 64, NS_PER_S = 1000000000 };
 

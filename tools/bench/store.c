@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench/must.h"
+#include "tools/must/must.h"
 
 enum {
     SEGMENT_BYTES = 64 * 1024 * 1024,

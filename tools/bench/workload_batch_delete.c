@@ -13,8 +13,8 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/floor.h"
-#include "tools/bench/must.h"
 #include "tools/bench/store.h"
+#include "tools/must/must.h"
 
 static const uint64_t batch_ops[] = {50, 1000, 10000};
 enum { BATCH_SIZES = sizeof batch_ops / sizeof batch_ops[0] };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
-#include "tools/bench/must.h"
 #include "tools/bench/store.h"
+#include "tools/must/must.h"
 
 enum { PUTS = 21 }; /* In a round; an odd number has one median. */
 

@@ -6,8 +6,8 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/floor.h"
-#include "tools/bench/must.h"
 #include "tools/bench/store.h"
+#include "tools/must/must.h"
 
 struct put {
     struct stele *store;

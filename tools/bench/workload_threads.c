@@ -11,8 +11,8 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/floor.h"
-#include "tools/bench/must.h"
 #include "tools/bench/store.h"
+#include "tools/must/must.h"
 
 enum {
     THREADS_MAX = 64,

@@ -13,14 +13,7 @@
 #include <stdint.h>
 
 #include "engine/stele.h"
-
-__attribute__((format(printf, 1, 2), noreturn)) void die(const char *format,
-                                                         ...);
-
-/* The status is STELE_OK, or die with the error. */
-void must(enum stele_status status, const struct stele_error *error);
-
-void *must_have(void *pointer);
+#include "tools/must/must.h"
 
 /* Begin and end a measurement; `end` gives its nanoseconds. */
 uint64_t mark_begin(void);

@@ -1,7 +1,6 @@
 /* tools/demo/main.c -- which part, and what all parts share. */
 #include "tools/demo/demo.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,33 +8,6 @@
 #include <unistd.h>
 
 enum { NS_PER_S = 1000000000 };
-
-void die(const char *format, ...)
-{
-    va_list arguments;
-
-    fprintf(stderr, "stele-demo: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-void must(enum stele_status status, const struct stele_error *error)
-{
-    if (status != STELE_OK) {
-        die("%s: %s", stele_status_text(status), error->message);
-    }
-}
-
-void *must_have(void *pointer)
-{
-    if (pointer == NULL) {
-        die("out of memory");
-    }
-    return pointer;
-}
 
 static uint64_t clock_ns(void)
 {

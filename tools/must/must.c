@@ -1,6 +1,7 @@
-/* tools/bench/must.c -- see tools/bench/must.h. */
-#include "tools/bench/must.h"
+/* tools/must/must.c -- see tools/must/must.h. */
+#include "tools/must/must.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@ void die(const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(stderr, "stele-bench: ");
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);

@@ -1,6 +1,7 @@
-/* tools/bench/must.h -- a benchmark that cannot go on says why and ends. */
-#ifndef TOOLS_BENCH_MUST_H
-#define TOOLS_BENCH_MUST_H
+/* tools/must/must.h -- a program that cannot go on says why and ends: for the
+ * benchmark and the demo, which have nobody to report to. */
+#ifndef TOOLS_MUST_MUST_H
+#define TOOLS_MUST_MUST_H
 
 #include "engine/stele.h"
 
