@@ -19,7 +19,7 @@ enum {
     SET_ASIDE_TRIES_MAX = 9999,
 };
 
-struct index_options base_index_options(const struct stele *store)
+static struct index_options base_index_options(const struct stele *store)
 {
     return (struct index_options){
         .map_bytes = store->options.index_map_bytes,

@@ -5,7 +5,7 @@
  * LMDB crashes on garbage, so a file that is not provably ours is never handed
  * to it: index/data.mdb must be the very file that ANCHOR names (inode and birth
  * time: a copy is another file), a regular one, and as long as its meta page
- * claims (engine/index.h). Then its uuid, generation and positions must check
+ * claims (engine/index_file.h). Then its uuid, generation and positions must check
  * against the log. Otherwise it is set aside in quarantine/ and built anew: the
  * log is the truth, the index is expendable.
  */
@@ -17,9 +17,6 @@
 #include "base/io.h"
 #include "base/status.h"
 #include "engine/store.h"
-
-/* How many index readers a store needs. */
-struct index_options base_index_options(const struct stele *store);
 
 /*
  * Open index/ if it is provably ours. *usable_out false: it is missing, foreign,

@@ -44,7 +44,7 @@ void commit_decide(struct commit_request *request, enum stele_status status,
     }
 }
 
-void commit_decide_rest(struct commit_request *group, enum stele_status status,
+static void decide_rest(struct commit_request *group, enum stele_status status,
                         const struct stele_error *error)
 {
     for (; group != NULL; group = group->next) {
@@ -113,38 +113,45 @@ void commit_write_hint(struct stele *store)
     }
 }
 
-/* The memtable of the role holder. */
-static struct memtable *active_memtable(struct stele *store)
+/* An empty memtable, and the state to publish it with. */
+static enum stele_status allocate_active(const struct stele *store,
+                                         struct memtable **fresh_out,
+                                         struct state **next_out,
+                                         struct stele_error *error)
 {
-    struct state *current = state_acquire(&store->publisher);
-    struct memtable *active = current->layers[STATE_ACTIVE].memtable;
+    struct state *next = state_allocate();
+    enum stele_status status;
 
-    /* Only the role holder replaces it: it outlives the reference. */
-    state_release(current);
-    return active;
+    if (next == NULL) {
+        return error_no_memory(error, "state");
+    }
+    status = memtable_create(store->options.memtable_bytes, store->hash_seed,
+                             fresh_out, error);
+    if (status != STELE_OK) {
+        state_discard(next);
+        return status;
+    }
+    *next_out = next;
+    return STELE_OK;
 }
 
 enum stele_status commit_renew_active(struct stele *store,
                                       struct stele_error *error)
 {
-    struct state *current = state_acquire(&store->publisher);
-    struct state *next = state_allocate();
     struct memtable *fresh = NULL;
-    enum stele_status status =
-        next == NULL ? error_no_memory(error, "state")
-                     : memtable_create(store->options.memtable_bytes,
-                                       store->hash_seed, &fresh, error);
+    struct state *next = NULL;
+    struct state *current;
+    enum stele_status status = allocate_active(store, &fresh, &next, error);
 
-    if (status == STELE_OK) {
-        assert(current->layers[STATE_FROZEN].memtable == NULL);
-        state_publish_rebase(&store->publisher, next, current->lsn, fresh,
-                             NULL);
-        memtable_unref(fresh);
-    } else {
-        state_discard(next);
+    if (status != STELE_OK) {
+        return status;
     }
+    current = state_acquire(&store->publisher);
+    assert(current->layers[STATE_FROZEN].memtable == NULL);
+    state_publish_rebase(&store->publisher, next, current->lsn, fresh, NULL);
     state_release(current);
-    return status;
+    memtable_unref(fresh); /* The state holds it. */
+    return STELE_OK;
 }
 
 enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,
@@ -152,7 +159,7 @@ enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,
 {
     const struct wal_position written = wal_writer_written(store->writer);
     struct memtable *fresh = NULL;
-    struct state *next;
+    struct state *next = NULL;
     enum stele_status status;
     bool nothing;
 
@@ -168,15 +175,9 @@ enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,
     if (status != STELE_OK) {
         return status;
     }
-    status = memtable_create(store->options.memtable_bytes, store->hash_seed,
-                             &fresh, error);
+    status = allocate_active(store, &fresh, &next, error);
     if (status != STELE_OK) {
         return status;
-    }
-    next = state_allocate();
-    if (next == NULL) {
-        memtable_unref(fresh);
-        return error_no_memory(error, "state");
     }
     state_publish_freeze(&store->publisher, next, fresh);
     memtable_unref(fresh); /* The state holds it. */
@@ -379,7 +380,7 @@ static void end_unknown(struct work *work, const struct stele_error *cause)
     /* Before the role is given up: the next leader must not write. */
     store_poison(work->store, cause);
     error_wrap(&error, STELE_UNKNOWN, "outcome unknown");
-    commit_decide_rest(work->group, STELE_UNKNOWN, &error);
+    decide_rest(work->group, STELE_UNKNOWN, &error);
 }
 
 /* Tell the log keeper what is due. */
@@ -451,7 +452,7 @@ static void write_group(struct work *work)
         publish(work);
     }
     commit_write_hint(store);
-    commit_decide_rest(work->group, STELE_OK, NULL);
+    decide_rest(work->group, STELE_OK, NULL);
     note_activity(store, now_ns);
 }
 
@@ -464,11 +465,12 @@ static void process_commits(struct stele *store, struct commit_request *group)
         struct stele_error error;
         const enum stele_status status = store_check_writable(store, &error);
 
-        commit_decide_rest(group, status, &error);
+        decide_rest(group, status, &error);
         return;
     }
-    work.memtable = active_memtable(store);
     work.state = state_acquire(&store->publisher);
+    /* Only the holder of the role replaces it. */
+    work.memtable = work.state->layers[STATE_ACTIVE].memtable;
     work.lsn_before = store->lsn_last;
     write_group(&work);
     range_builder_clear(&store->group->ranges);
@@ -484,7 +486,7 @@ void commit_process(struct stele *store, struct commit_request *group)
     enum stele_status status = store_check_writable(store, &error);
 
     if (status != STELE_OK) {
-        commit_decide_rest(group, status, &error);
+        decide_rest(group, status, &error);
     } else if (group->kind == COMMIT_FREEZE) {
         status = commit_freeze_active(store, &group->froze, &error);
         commit_decide(group, status, &error);

@@ -49,10 +49,7 @@ struct commit_request {
 
 void commit_decide(struct commit_request *request, enum stele_status status,
                    const struct stele_error *error);
-/* All that are not decided yet. */
-void commit_decide_rest(struct commit_request *group, enum stele_status status,
-                        const struct stele_error *error);
-/* The batches among them; a SYNC beside them may still work. */
+/* The batches that are not decided yet; a SYNC beside them may still work. */
 void commit_decide_batches(struct commit_request *group,
                            enum stele_status status,
                            const struct stele_error *error);

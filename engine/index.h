@@ -117,8 +117,7 @@ enum stele_status index_reader_get(struct index_reader *reader,
                                    struct base_value *value_out,
                                    struct stele_error *error) STELE_MUST_CHECK;
 
-/* Entries below the reserved 0x00 keys; used by verify: LMDB's own count of all
- * entries, the three reserved ones included. */
+/* LMDB's own count of all entries, the three reserved ones included. */
 enum stele_status index_reader_entry_count(
     struct index_reader *reader, uint64_t *count_out,
     struct stele_error *error) STELE_MUST_CHECK;

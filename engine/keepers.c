@@ -1,7 +1,6 @@
 /* engine/keepers.c -- see engine/keepers.h. */
 #include "engine/keepers.h"
 
-#include <assert.h>
 #include <signal.h>
 
 #include "base/error.h"

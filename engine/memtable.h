@@ -134,7 +134,6 @@ struct memtable_iterator {
     const struct memtable_order *order;
     const struct memtable_node *node; /* NULL: off an end. */
     uint32_t run;                     /* Of `node`. */
-    bool forward; /* What the indexes below are prepared for. */
     uint64_t index[MEMTABLE_RUNS_MAX];
 };
 

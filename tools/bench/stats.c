@@ -51,11 +51,6 @@ double samples_percentile(struct samples *samples, double percentile)
     return samples->values[index < samples->count ? index : samples->count - 1];
 }
 
-void samples_clear(struct samples *samples)
-{
-    samples->count = 0;
-}
-
 void samples_free(struct samples *samples)
 {
     free(samples->values);

@@ -19,7 +19,6 @@ struct samples {
 void samples_add(struct samples *samples, double value);
 /* `percentile` 0 to 100. Sorts. At least one sample. */
 double samples_percentile(struct samples *samples, double percentile);
-void samples_clear(struct samples *samples);
 void samples_free(struct samples *samples);
 
 /* Series by name, one sample a round. Zero-initialize. */
