@@ -28,19 +28,6 @@ static struct index_options base_index_options(const struct stele *store)
     };
 }
 
-/* "<store>/<name>", for LMDB. */
-static char *path_of(const struct stele *store, const char *name)
-{
-    const char *dir = io_dir_path(store->dir);
-    const size_t bytes = strlen(dir) + strlen(name) + 2;
-    char *path = malloc(bytes);
-
-    if (path != NULL) {
-        snprintf(path, bytes, "%s/%s", dir, name);
-    }
-    return path;
-}
-
 static enum stele_status data_info(struct stele *store, const char *dir_name,
                                    struct io_file_info *info_out,
                                    struct stele_error *error)
@@ -98,37 +85,46 @@ static enum stele_status check_identity(struct stele *store, bool *ours_out,
 
 /* Open it with a reader slot; or without one, if only reading is asked for, no
  * writer is alive, and lock.mdb is missing or may not be written. */
-static enum stele_status open_index(struct stele *store, const char *path,
-                                    struct stele_error *error)
+static enum stele_status open_index_in(struct stele *store, struct io_dir *dir,
+                                       struct stele_error *error)
 {
     struct index_options options = base_index_options(store);
     struct io_file_info ignored;
-    struct io_dir *dir;
     enum stele_status status;
     bool alive = true;
 
     store->index_no_lock = false;
     if (!store->read_only) {
-        return index_open(path, &options, &store->index, error);
+        return index_open(dir, &options, &store->index, error);
     }
     status = enter_writer_alive(store, &alive, error);
-    if (status == STELE_OK) {
-        status = io_dir_open_in(store->dir, STORE_INDEX_NAME, &dir, error);
-    }
     if (status != STELE_OK) {
         return status;
     }
     options.no_lock = !alive && io_info(dir, INDEX_LOCK_NAME, &ignored,
                                         error) == STELE_NOT_FOUND;
-    io_dir_close(dir);
-    status = index_open(path, &options, &store->index, error);
+    status = index_open(dir, &options, &store->index, error);
     if (status == STELE_IO && !alive && !options.no_lock &&
         (error->sys_errno == EACCES || error->sys_errno == EROFS ||
          error->sys_errno == EPERM)) {
         options.no_lock = true;
-        status = index_open(path, &options, &store->index, error);
+        status = index_open(dir, &options, &store->index, error);
     }
     store->index_no_lock = status == STELE_OK && options.no_lock;
+    return status;
+}
+
+static enum stele_status open_index(struct stele *store,
+                                    struct stele_error *error)
+{
+    struct io_dir *dir = NULL;
+    enum stele_status status =
+        io_dir_open_in(store->dir, STORE_INDEX_NAME, &dir, error);
+
+    if (status == STELE_OK) {
+        status = open_index_in(store, dir, error);
+    }
+    io_dir_close(dir);
     return status;
 }
 
@@ -139,7 +135,6 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
     enum stele_status status =
         check_identity(store, usable_out, &reason, error);
     const struct index_identity *identity;
-    char *path;
 
     if (why != NULL) {
         *why = reason;
@@ -147,12 +142,7 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
     if (status != STELE_OK || !*usable_out) {
         return status;
     }
-    path = path_of(store, STORE_INDEX_NAME);
-    if (path == NULL) {
-        return error_no_memory(error, "path of the index");
-    }
-    status = open_index(store, path, &reason);
-    free(path);
+    status = open_index(store, &reason);
     if (status == STELE_OK) {
         identity = index_identity(store->index);
         if (wal_uuid_equal(&identity->uuid, &store->uuid) &&
@@ -360,8 +350,7 @@ static void name_index(struct wal_anchor *anchor, const void *context)
     anchor->index_suspect = false;
 }
 
-static enum stele_status build(struct stele *store, const char *path,
-                               struct stele_error *error)
+static enum stele_status build(struct stele *store, struct stele_error *error)
 {
     const struct index_options options = base_index_options(store);
     const struct index_identity identity = {
@@ -373,16 +362,21 @@ static enum stele_status build(struct stele *store, const char *path,
         .applied = wal_position_origin(&store->uuid),
         .read = wal_position_origin(&store->uuid),
     };
+    struct io_dir *dir = NULL;
     enum stele_status status =
         io_dir_create_in(store->dir, STORE_INDEX_TMP_NAME, error);
 
     if (status == STELE_OK) {
-        status =
-            index_create(path, &options, &identity, &rebuild.applied, error);
+        status = io_dir_open_in(store->dir, STORE_INDEX_TMP_NAME, &dir, error);
     }
     if (status == STELE_OK) {
-        status = index_open(path, &options, &rebuild.index, error);
+        status =
+            index_create(dir, &options, &identity, &rebuild.applied, error);
     }
+    if (status == STELE_OK) {
+        status = index_open(dir, &options, &rebuild.index, error);
+    }
+    io_dir_close(dir);
     if (status == STELE_OK) {
         status = fill(&rebuild, error);
     }
@@ -397,12 +391,8 @@ enum stele_status base_rebuild(struct stele *store, struct stele_error *error)
     struct io_file_info info;
     struct stele_error why = {0};
     bool usable = false;
-    char *path = path_of(store, STORE_INDEX_TMP_NAME);
-    enum stele_status status = path == NULL
-                                   ? error_no_memory(error, "path of the index")
-                                   : build(store, path, error);
+    enum stele_status status = build(store, error);
 
-    free(path);
     if (status == STELE_OK) {
         status = io_rename(store->dir, STORE_INDEX_TMP_NAME, store->dir,
                            STORE_INDEX_NAME, error);

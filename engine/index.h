@@ -40,6 +40,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/status.h"
 #include "engine/base_value.h"
 #include "wal/position.h"
@@ -64,21 +65,22 @@ struct index_identity {
 };
 
 /*
- * Make an empty index in the existing, empty directory `path`, with applied =
- * applying = `base`, and close it again, everything synced (the names in `path`
+ * Make an empty index in the existing, empty directory `dir`, with applied =
+ * applying = `base`, and close it again, everything synced (the names in `dir`
  * included). EXISTS: there is a data.mdb.
  */
-enum stele_status index_create(const char *path,
+enum stele_status index_create(struct io_dir *dir,
                                const struct index_options *options,
                                const struct index_identity *identity,
                                const struct wal_position *base,
                                struct stele_error *error) STELE_MUST_CHECK;
 
-/* Open what index_create() made. NOT_FOUND: no directory, or no data.mdb in it.
+/* Open what index_create() made. LMDB is given the directory's path, and
+ * everything else goes through `dir`. NOT_FOUND: no data.mdb in it.
  * FOREIGN: not an index, or a newer format.
  * CORRUPT: shorter than its meta page claims, or no valid identity. Stale
  * reader slots of dead processes are cleared. */
-enum stele_status index_open(const char *path,
+enum stele_status index_open(struct io_dir *dir,
                              const struct index_options *options,
                              struct index **index_out,
                              struct stele_error *error) STELE_MUST_CHECK;

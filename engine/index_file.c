@@ -156,8 +156,8 @@ static enum stele_status check_metas(struct io_file *file,
     return judge_metas(metas, info.size_bytes, io_file_name(file), error);
 }
 
-static enum stele_status check_data_file(struct io_dir *dir,
-                                         struct stele_error *error)
+enum stele_status index_file_check(struct io_dir *dir,
+                                   struct stele_error *error)
 {
     struct io_file *file = NULL;
     struct io_file_info info;
@@ -179,18 +179,6 @@ static enum stele_status check_data_file(struct io_dir *dir,
     return status;
 }
 
-enum stele_status index_file_check(const char *path, struct stele_error *error)
-{
-    struct io_dir *dir = NULL;
-    enum stele_status status = io_dir_open(io_posix(), path, &dir, error);
-
-    if (status == STELE_OK) {
-        status = check_data_file(dir, error);
-    }
-    io_dir_close(dir);
-    return status;
-}
-
 /* ---- Growing --------------------------------------------------------------- */
 
 enum {
@@ -198,18 +186,11 @@ enum {
     GROW_STEP_BYTES = 16 << 20, /* ... and after growing. */
 };
 
-enum stele_status index_file_open(const char *path, struct io_file **file_out,
+enum stele_status index_file_open(struct io_dir *dir, struct io_file **file_out,
                                   struct stele_error *error)
 {
-    struct io_dir *dir = NULL;
-    enum stele_status status = io_dir_open(io_posix(), path, &dir, error);
-
-    if (status == STELE_OK) {
-        status = io_file_open(dir, INDEX_DATA_NAME, IO_OPEN_READ_WRITE,
-                              file_out, error);
-    }
-    io_dir_close(dir);
-    return status;
+    return io_file_open(dir, INDEX_DATA_NAME, IO_OPEN_READ_WRITE, file_out,
+                        error);
 }
 
 enum stele_status index_file_grow(struct io_file *file, uint64_t used_bytes,

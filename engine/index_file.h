@@ -18,13 +18,13 @@
 #define INDEX_DATA_NAME "data.mdb"
 #define INDEX_LOCK_NAME "lock.mdb"
 
-/* Whether LMDB may be given the file in directory `path`: two sane meta pages,
+/* Whether LMDB may be given the file in `dir`: two sane meta pages,
  * and at least as long as the newer one claims. NOT_FOUND, FOREIGN, CORRUPT. */
-enum stele_status index_file_check(const char *path,
+enum stele_status index_file_check(struct io_dir *dir,
                                    struct stele_error *error) STELE_MUST_CHECK;
 
 /* Open it, to grow it. */
-enum stele_status index_file_open(const char *path, struct io_file **file_out,
+enum stele_status index_file_open(struct io_dir *dir, struct io_file **file_out,
                                   struct stele_error *error) STELE_MUST_CHECK;
 
 /*

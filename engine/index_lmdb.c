@@ -513,25 +513,20 @@ static enum stele_status create_in(struct io_dir *dir, const char *name,
     return io_dir_sync(dir, error);
 }
 
-enum stele_status index_create(const char *path,
+enum stele_status index_create(struct io_dir *dir,
                                const struct index_options *options,
                                const struct index_identity *identity,
                                const struct wal_position *base,
                                struct stele_error *error)
 {
-    struct io_dir *dir = NULL;
-    char *name = make_name(path);
+    char *name = make_name(io_dir_path(dir));
     enum stele_status status;
 
     assert(!options->read_only);
     if (name == NULL) {
         return error_no_memory(error, "index");
     }
-    status = io_dir_open(io_posix(), path, &dir, error);
-    if (status == STELE_OK) {
-        status = create_in(dir, name, options, identity, base, error);
-    }
-    io_dir_close(dir);
+    status = create_in(dir, name, options, identity, base, error);
     free(name);
     return status;
 }
@@ -566,12 +561,12 @@ out:
     return status;
 }
 
-enum stele_status index_open(const char *path,
+enum stele_status index_open(struct io_dir *dir,
                              const struct index_options *options,
                              struct index **index_out,
                              struct stele_error *error)
 {
-    enum stele_status status = index_file_check(path, error);
+    enum stele_status status = index_file_check(dir, error);
     struct index *index;
 
     if (status != STELE_OK) {
@@ -584,12 +579,13 @@ enum stele_status index_open(const char *path,
     pthread_mutex_init(&index->mutex, NULL);
     index->readers_max = options->readers_max;
     index->read_only = options->read_only;
-    index->name = make_name(path);
+    index->name = make_name(io_dir_path(dir));
     if (index->name == NULL) {
         status = error_no_memory(error, "index");
         goto out;
     }
-    status = env_open(path, options, index->name, &index->env, error);
+    status =
+        env_open(io_dir_path(dir), options, index->name, &index->env, error);
     if (status != STELE_OK) {
         goto out;
     }
@@ -599,7 +595,7 @@ enum stele_status index_open(const char *path,
     }
     status = read_identity(index, error);
     if (status == STELE_OK && !options->read_only) {
-        status = index_file_open(path, &index->data, error);
+        status = index_file_open(dir, &index->data, error);
     }
     if (status != STELE_OK) {
         goto out;

@@ -140,6 +140,15 @@ static uint64_t sooner(uint64_t left_ns, uint64_t right_ns)
     return left_ns < right_ns ? left_ns : right_ns;
 }
 
+uint64_t keepers_tend_log(struct stele *store)
+{
+    uint64_t wait_ns = tend_relaxed(store);
+
+    wait_ns = sooner(wait_ns, tend_segments(store));
+    wait_ns = sooner(wait_ns, tend_anchor(store));
+    return sooner(wait_ns, tend_idle(store));
+}
+
 void keepers_kick_log(struct stele *store)
 {
     store->log_keeper_asleep = false;
@@ -157,10 +166,7 @@ static void *log_keeper_main(void *context)
         /* First what was committed meanwhile may stay unsynced no longer. */
         commit_lead_for_others(store);
         if (!atomic_load(&store->poisoned)) {
-            wait_ns = tend_relaxed(store);
-            wait_ns = sooner(wait_ns, tend_segments(store));
-            wait_ns = sooner(wait_ns, tend_anchor(store));
-            wait_ns = sooner(wait_ns, tend_idle(store));
+            wait_ns = keepers_tend_log(store);
         }
         mutex_lock(&store->keeper_mutex);
         if (store->stopping) {

@@ -19,6 +19,11 @@
 enum stele_status keepers_start(struct stele *store,
                                 struct stele_error *error) STELE_MUST_CHECK;
 
+/* What the log keeper does when it looks around: sync relaxed units, prepare a
+ * segment, write ANCHOR, freeze, as far as each is due. Returns when to look
+ * again, in ns; 0: when told. In manual mode, for whoever plays the keeper. */
+uint64_t keepers_tend_log(struct stele *store);
+
 /* There is work for the log keeper: it will look, also if it is just about to
  * wait. Under keeper_mutex. */
 void keepers_kick_log(struct stele *store);

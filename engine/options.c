@@ -15,6 +15,8 @@ static_assert(STELE_TABLE_AND_KEY_BYTES_MAX + 1 == LIMIT_FULL_KEY_BYTES_MAX,
               "the API's limit is the format's, less the zero between");
 
 enum {
+    /* The format allows less, for simulations (engine/store.h). */
+    SEGMENT_BYTES_MIN = 1 << 20,
     MEMTABLE_BYTES_MIN = 64 << 10,
     VIEWS_MAX = 100000,
 };
@@ -84,8 +86,8 @@ enum stele_status options_take(const struct stele_options *given,
     }
     if (status == STELE_OK) {
         status = options_check_range("segment_bytes", options->segment_bytes,
-                                     WAL_SEGMENT_BYTES_MIN,
-                                     WAL_SEGMENT_BYTES_MAX, error);
+                                     SEGMENT_BYTES_MIN, WAL_SEGMENT_BYTES_MAX,
+                                     error);
     }
     if (status == STELE_OK &&
         options->segment_bytes % WAL_SEGMENT_HEADER_BYTES != 0) {

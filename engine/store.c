@@ -133,6 +133,9 @@ static struct stele *store_allocate(const struct stele_options *options,
     memset(store, 0, sizeof *store);
     store->options = *options;
     store->tuning = *tuning;
+    if (tuning->segment_bytes != 0) {
+        store->options.segment_bytes = tuning->segment_bytes;
+    }
     store->io = tuning->io;
     store->read_only = options->mode == STELE_OPEN_READ_ONLY;
     mutex_init(&store->prepare_mutex);

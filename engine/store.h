@@ -53,6 +53,7 @@ struct store_tuning {
     uint64_t range_fragments_max;      /* 16,384 force a checkpoint. */
     uint64_t idle_anchor_ms;           /* 100 */
     uint64_t hash_seed;                /* 0: random. */
+    uint64_t segment_bytes;            /* 0: as the options say. */
     /* No keeper threads: segments are prepared and checkpoints taken inside the
      * calls that need them, and nothing happens by itself. */
     bool manual;

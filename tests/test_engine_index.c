@@ -66,6 +66,35 @@ static struct wal_position at(uint64_t lsn)
     return position;
 }
 
+static enum stele_status create_in(const char *path,
+                                   const struct index_options *wanted,
+                                   const struct index_identity *made,
+                                   const struct wal_position *base)
+{
+    struct io_dir *dir = NULL;
+    enum stele_status status = io_dir_open(io_posix(), path, &dir, &error);
+
+    if (status == STELE_OK) {
+        status = index_create(dir, wanted, made, base, &error);
+    }
+    io_dir_close(dir);
+    return status;
+}
+
+static enum stele_status open_in(const char *path,
+                                 const struct index_options *wanted,
+                                 struct index **index_out)
+{
+    struct io_dir *dir = NULL;
+    enum stele_status status = io_dir_open(io_posix(), path, &dir, &error);
+
+    if (status == STELE_OK) {
+        status = index_open(dir, wanted, index_out, &error);
+    }
+    io_dir_close(dir);
+    return status;
+}
+
 static void create(void)
 {
     const struct index_options wanted = options();
@@ -73,14 +102,13 @@ static void create(void)
     const struct wal_position base = at(0);
 
     assert_int_equal(mkdir(index_path, 0700), 0);
-    assert_int_equal(index_create(index_path, &wanted, &made, &base, &error),
-                     STELE_OK);
+    assert_int_equal(create_in(index_path, &wanted, &made, &base), STELE_OK);
 }
 
 static enum stele_status open_with(const struct index_options *wanted)
 {
     assert_null(idx);
-    return index_open(index_path, wanted, &idx, &error);
+    return open_in(index_path, wanted, &idx);
 }
 
 static enum stele_status try_open(void)
@@ -399,7 +427,7 @@ static void an_index_is_not_created_over_another(void **state)
 
     (void)state;
     close_index();
-    assert_int_equal(index_create(index_path, &wanted, &made, &base, &error),
+    assert_int_equal(create_in(index_path, &wanted, &made, &base),
                      STELE_EXISTS);
     assert_int_equal(try_open(), STELE_OK);
     expect_positions(0, 0);
@@ -412,7 +440,7 @@ static void an_index_is_not_created_in_a_missing_directory(void **state)
     const struct wal_position base = at(0);
 
     (void)state;
-    assert_int_equal(index_create(index_path, &wanted, &made, &base, &error),
+    assert_int_equal(create_in(index_path, &wanted, &made, &base),
                      STELE_NOT_FOUND);
 }
 
@@ -1076,7 +1104,7 @@ static void take_all_slots_and_die(void)
         struct index_reader *reader;
         const struct index_options wanted = options();
 
-        if (index_open(index_path, &wanted, &own, NULL) != STELE_OK) {
+        if (open_in(index_path, &wanted, &own) != STELE_OK) {
             _exit(1);
         }
         while (index_reader_acquire(own, &reader, NULL) == STELE_OK) {

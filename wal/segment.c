@@ -98,7 +98,10 @@ static enum stele_status fill(const struct wal_segment *segment,
                               enum io_fs_kind fs_kind,
                               struct stele_error *error)
 {
-    uint8_t *chunk = calloc(1, SEGMENT_CHUNK_BYTES);
+    const size_t chunk_bytes = segment->bytes < SEGMENT_CHUNK_BYTES
+                                   ? (size_t)segment->bytes
+                                   : SEGMENT_CHUNK_BYTES;
+    uint8_t *chunk = calloc(1, chunk_bytes);
     enum stele_status status;
 
     if (chunk == NULL) {
@@ -109,15 +112,14 @@ static enum stele_status fill(const struct wal_segment *segment,
     if (status == STELE_UNSUPPORTED) {
         status = STELE_OK;
     }
-    for (uint64_t offset = SEGMENT_CHUNK_BYTES;
+    for (uint64_t offset = chunk_bytes;
          status == STELE_OK && fs_kind != IO_FS_COPY_ON_WRITE &&
          offset < segment->bytes;
-         offset += SEGMENT_CHUNK_BYTES) {
+         offset += chunk_bytes) {
         const uint64_t left = segment->bytes - offset;
 
         status = io_file_write(segment->file, chunk,
-                               left < SEGMENT_CHUNK_BYTES ? (size_t)left
-                                                          : SEGMENT_CHUNK_BYTES,
+                               left < chunk_bytes ? (size_t)left : chunk_bytes,
                                offset, error);
     }
     if (status == STELE_OK) {
@@ -125,7 +127,7 @@ static enum stele_status fill(const struct wal_segment *segment,
         status = io_file_write(segment->file, chunk,
                                fs_kind == IO_FS_COPY_ON_WRITE
                                    ? WAL_SEGMENT_HEADER_BYTES
-                                   : SEGMENT_CHUNK_BYTES,
+                                   : chunk_bytes,
                                0, error);
     }
     if (status == STELE_OK) {

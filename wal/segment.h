@@ -39,7 +39,7 @@ enum {
     WAL_SEGMENT_HEADER_BYTES = 4096,
     WAL_SEGMENT_NAME_BYTES = 21, /* 16 + ".wal" + NUL. */
 };
-#define WAL_SEGMENT_BYTES_MIN ((uint64_t)1 << 20)
+#define WAL_SEGMENT_BYTES_MIN ((uint64_t)1 << 14)
 #define WAL_SEGMENT_BYTES_MAX ((uint64_t)1 << 30)
 
 /* An open segment. */
