@@ -1,0 +1,118 @@
+/* fuzz/replay.c -- see fuzz/replay.h. */
+#include "fuzz/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz/campaign.h"
+
+void replay_model_text(const struct sim_plan *plan, char *target, size_t bytes)
+{
+    snprintf(target, bytes, "%c%s%s", "KOFA"[plan->model],
+             plan -> faults ? "+E" : "", plan->damage ? "+R" : "");
+}
+
+void replay_skip_text(const struct sim_plan *plan, char *target, size_t bytes)
+{
+    size_t used = 0;
+
+    target[0] = '\0';
+    for (unsigned depth = 0; depth < SIM_DEPTH_MAX; depth++) {
+        for (unsigned step = 0; step < SIM_STEPS_MAX; step++) {
+            if (plan->skip[depth][step] && used + 16 < bytes) {
+                used += (size_t)snprintf(target + used, bytes - used, "%s%u:%u",
+                                         used == 0 ? "" : ",", depth, step);
+            }
+        }
+    }
+}
+
+bool replay_parse_skip(const char *text, struct sim_plan *plan)
+{
+    while (*text != '\0') {
+        unsigned long depth;
+        unsigned long step;
+        char *end;
+
+        depth = strtoul(text, &end, 10);
+        if (end == text || *end != ':') {
+            return false;
+        }
+        text = end + 1;
+        step = strtoul(text, &end, 10);
+        if (end == text || depth >= SIM_DEPTH_MAX || step >= SIM_STEPS_MAX ||
+            (*end != ',' && *end != '\0')) {
+            return false;
+        }
+        plan->skip[depth][step] = true;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return true;
+}
+
+bool replay_write(FILE *file, const struct sim_plan *plan)
+{
+    char model[16];
+    char skip[REPLAY_TEXT_BYTES];
+
+    replay_model_text(plan, model, sizeof model);
+    replay_skip_text(plan, skip, sizeof skip);
+    return fprintf(file, "seed %" PRIu64 "\nmodel %s\n", plan->seed, model) >
+               0 &&
+           (skip[0] == '\0' || fprintf(file, "skip %s\n", skip) > 0);
+}
+
+static bool parse_seed(const char *text, uint64_t *seed_out)
+{
+    char *end;
+
+    errno = 0;
+    *seed_out = strtoull(text, &end, 0);
+    return errno == 0 && end != text && *end == '\0' && *text != '-';
+}
+
+bool replay_read(FILE *file, struct sim_plan *plan_out, char *problem,
+                 size_t problem_bytes)
+{
+    struct campaign_model model = {0};
+    char skip[REPLAY_TEXT_BYTES] = "";
+    char line[REPLAY_TEXT_BYTES];
+    uint64_t seed = 0;
+    unsigned number = 0;
+    bool seeded = false;
+
+    while (fgets(line, sizeof line, file) != NULL) {
+        bool good = false;
+
+        number++;
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "seed ", 5) == 0) {
+            good = seeded = parse_seed(line + 5, &seed);
+        } else if (strncmp(line, "model ", 6) == 0) {
+            good = campaign_parse_model(line + 6, &model);
+        } else if (strncmp(line, "skip ", 5) == 0) {
+            snprintf(skip, sizeof skip, "%s", line + 5);
+            good = true;
+        } else {
+            good = line[0] == '\0' || line[0] == '#';
+        }
+        if (!good) {
+            snprintf(problem, problem_bytes, "line %u: \"%.60s\"", number,
+                     line);
+            return false;
+        }
+    }
+    if (ferror(file) || !seeded) {
+        snprintf(problem, problem_bytes, "%s",
+                 ferror(file) ? strerror(errno) : "no line \"seed N\"");
+        return false;
+    }
+    campaign_plan(&model, seed, plan_out);
+    if (!replay_parse_skip(skip, plan_out)) {
+        snprintf(problem, problem_bytes, "skip \"%.60s\"", skip);
+        return false;
+    }
+    return true;
+}

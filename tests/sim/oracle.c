@@ -1,0 +1,644 @@
+/* tests/sim/oracle.c -- see tests/sim/oracle.h. */
+#include "tests/sim/oracle.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/batch.h"
+#include "wal/record.h"
+
+void sim_knowledge_init(struct sim_knowledge *knowledge, uint32_t head,
+                        bool created, uint64_t lsn_high)
+{
+    *knowledge = (struct sim_knowledge){
+        .must = head,
+        .relaxed = head,
+        .issued = head,
+        .lsn_high = lsn_high,
+        .created = created,
+    };
+}
+
+static void told(struct sim_knowledge *knowledge,
+                 const struct sim_history *history, uint32_t number)
+{
+    const uint64_t lsn = history->batches[number].lsn;
+
+    if (lsn > knowledge->lsn_high) {
+        knowledge->lsn_high = lsn;
+    }
+}
+
+void sim_knowledge_pass(struct sim_knowledge *knowledge,
+                        const struct sim_history *history,
+                        const struct sim_op *op, bool *refused)
+{
+    const uint32_t number = (uint32_t)op->value;
+
+    if (op->kind == SIM_OP_SYNC_LOST) {
+        knowledge->relaxed = knowledge->must; /* What was not synced may go. */
+    }
+    if (op->kind != SIM_OP_MARK) {
+        return;
+    }
+    switch ((enum sim_mark)op->mark) {
+    case SIM_MARK_ISSUE:
+        knowledge->issued = number;
+        break;
+    case SIM_MARK_ACK:
+    case SIM_MARK_EXPOSED:
+        told(knowledge, history, number);
+        knowledge->must = number > knowledge->must ? number : knowledge->must;
+        if (knowledge->must > knowledge->relaxed) {
+            knowledge->relaxed = knowledge->must;
+        }
+        break;
+    case SIM_MARK_RELAXED:
+        told(knowledge, history, number);
+        knowledge->relaxed = number;
+        break;
+    case SIM_MARK_REFUSED:
+        refused[number] = true;
+        break;
+    case SIM_MARK_OPENED:
+        told(knowledge, history, number);
+        knowledge->must = number;
+        knowledge->relaxed = number;
+        knowledge->created = true;
+        break;
+    case SIM_MARK_STEP:
+        knowledge->step = number;
+        break;
+    }
+}
+
+/* ---- One disk ---------------------------------------------------------------------- */
+
+/* A machine that starts from the disk, and the store on it. */
+struct scene {
+    const struct sim_examination *examination;
+    struct sim_verdict *verdict;
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct stele *store;
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(struct scene *scene,
+                                                       const char *format, ...)
+{
+    va_list args;
+
+    if (!scene->verdict->good) {
+        return;
+    }
+    scene->verdict->good = false;
+    va_start(args, format);
+    vsnprintf(scene->verdict->problem, sizeof scene->verdict->problem, format,
+              args);
+    va_end(args);
+}
+
+static enum stele_status open_scene(struct scene *scene,
+                                    enum stele_open_mode mode,
+                                    struct stele_error *error)
+{
+    struct stele_options options;
+    struct store_tuning tuning;
+
+    scene->process = sim_process_start(scene->disk);
+    sim_world_options(scene->examination->setting,
+                      sim_process_io(scene->process), mode, &options, &tuning);
+    return store_open(SIM_STORE_PATH, &options, &tuning, &scene->store, error);
+}
+
+static void end_scene_process(struct scene *scene)
+{
+    if (scene->store != NULL) {
+        store_abandon(scene->store);
+        scene->store = NULL;
+    }
+    if (sim_process_open_count(scene->process) > 0) {
+        fail(scene, "%" PRIu32 " descriptors left open",
+             sim_process_open_count(scene->process));
+    }
+    sim_process_end(scene->process);
+    scene->process = NULL;
+}
+
+/* Rules (1) and (2). Returns the number of the state, UINT32_MAX: none. */
+static uint32_t look(struct scene *scene, const char *when)
+{
+    const struct sim_examination *examination = scene->examination;
+    struct stele_view *view;
+    struct stele_error error;
+    char text[SIM_PROBLEM_BYTES / 2];
+    uint32_t number;
+
+    if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
+        fail(scene, "%s: view: %s", when, error.message);
+        return UINT32_MAX;
+    }
+    number = sim_world_state_of(
+        examination->history, scene->store, stele_view_lsn(view),
+        examination->knowledge->issued + 1, text, sizeof text);
+    if (number == UINT32_MAX) {
+        fail(scene, "%s: %s", when, text);
+    } else if (!sim_history_matches(examination->history, number, view, text,
+                                    sizeof text)) {
+        fail(scene, "%s: in the state after batch %" PRIu32 ", %s", when,
+             number, text);
+    }
+    stele_view_close(view);
+    return number;
+}
+
+static void check_number(struct scene *scene, const char *when, uint32_t number)
+{
+    const struct sim_examination *examination = scene->examination;
+    const struct sim_knowledge *knowledge = examination->knowledge;
+    const bool killed = examination->model == SIM_MODEL_KILL;
+    const uint32_t must = killed ? knowledge->relaxed : knowledge->must;
+
+    if (number == UINT32_MAX) {
+        return;
+    }
+    if (examination->refused[number]) {
+        fail(scene, "%s: batch %" PRIu32 " is there, but it was refused", when,
+             number);
+    }
+    if (!sim_history_descends(examination->history, number, must)) {
+        fail(scene,
+             "%s: the state after batch %" PRIu32 ", but batch %" PRIu32 " %s",
+             when, number, must,
+             killed ? "had returned" : "was acknowledged, read or found");
+    }
+}
+
+/* Rule (2), the rest, and (3). */
+static void check_count(struct scene *scene, uint32_t number)
+{
+    const struct sim_contents *contents =
+        &scene->examination->history->batches[number].after;
+    struct stele_error error;
+    struct stele_view *view;
+
+    if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
+        fail(scene, "view: %s", error.message);
+        return;
+    }
+    for (unsigned table = 0; table < SIM_TABLES; table++) {
+        uint64_t wanted = 0;
+        uint64_t count = 0;
+
+        for (unsigned key = 0; key < SIM_KEYS; key++) {
+            wanted += contents->cells[table * SIM_KEYS + key].batch != 0;
+        }
+        if (stele_table_count(view, sim_table_name(table), &count, &error) !=
+            STELE_OK) {
+            fail(scene, "count: %s", error.message);
+        } else if (count != wanted) {
+            fail(scene,
+                 "table %s has %" PRIu64 " keys by its count, not %" PRIu64,
+                 sim_table_name(table), count, wanted);
+        }
+    }
+    stele_view_close(view);
+}
+
+/* The batches that lead to `number`, the first one first. */
+static uint32_t *chain_of(const struct sim_history *history, uint32_t number,
+                          uint32_t *count_out)
+{
+    uint32_t *chain = sim_allocate(history->count * sizeof *chain);
+    uint32_t count = 0;
+
+    for (; number != 0; number = history->batches[number].previous) {
+        chain[count++] = number;
+    }
+    for (uint32_t index = 0; index < count / 2; index++) {
+        const uint32_t other = chain[count - 1 - index];
+
+        chain[count - 1 - index] = chain[index];
+        chain[index] = other;
+    }
+    *count_out = count;
+    return chain;
+}
+
+static void check_record(struct scene *scene, uint32_t expected,
+                         const struct wal_record *record)
+{
+    const struct sim_batch *batch =
+        &scene->examination->history->batches[expected];
+    const uint32_t number = sim_history_number(record->tag);
+
+    if (number != expected) {
+        fail(scene,
+             "the log has batch %" PRIu32 " where batch %" PRIu32 " belongs",
+             number, expected);
+    } else if (record->body_bytes != batch->body_bytes ||
+               memcmp(record->body, batch->body, batch->body_bytes) != 0) {
+        fail(scene, "the log's record of batch %" PRIu32 " has other bytes",
+             number);
+    } else if (batch->lsn != 0 && batch->lsn != record->lsn) {
+        fail(scene,
+             "the log gives batch %" PRIu32 " LSN %" PRIu64 ", not %" PRIu64,
+             number, record->lsn, batch->lsn);
+    }
+}
+
+static void check_log(struct scene *scene, uint32_t number)
+{
+    const struct wal_position origin = wal_position_origin(&scene->store->uuid);
+    struct wal_reader reader;
+    struct stele_error error;
+    uint32_t count = 0;
+    uint32_t place = 0;
+    uint32_t *chain = chain_of(scene->examination->history, number, &count);
+    enum stele_status status = wal_reader_open(
+        &reader, scene->store->wal_dir, &origin,
+        scene->store->anchor.segment_oldest, IO_OPEN_READ, &error);
+    bool whole = status == STELE_OK;
+
+    while (whole) {
+        struct wal_reader_unit unit;
+        struct byte_reader in;
+
+        status = wal_reader_next(&reader, &unit, &whole, &error);
+        if (status != STELE_OK || !whole) {
+            break;
+        }
+        in = byte_reader_init(unit.body, unit.unit.body_bytes);
+        while (in.offset < in.size) {
+            struct wal_record record;
+
+            if (!wal_record_decode(&in, &record)) {
+                abort(); /* The unit is whole. */
+            }
+            if (place < count) {
+                check_record(scene, chain[place], &record);
+            }
+            place++;
+        }
+    }
+    wal_reader_close(&reader);
+    if (status != STELE_OK) {
+        fail(scene, "reading the log: %s", error.message);
+    } else if (place != count) {
+        fail(scene, "the log has %" PRIu32 " records, not %" PRIu32, place,
+             count);
+    }
+    free(chain);
+}
+
+static void check_verify(struct scene *scene)
+{
+    struct stele_verify_report report = {.size = sizeof report};
+    struct stele_error error;
+
+    if (stele_verify(scene->store, NULL, NULL, &report, &error) != STELE_OK) {
+        fail(scene, "verify: %s", error.message);
+    }
+}
+
+/* ---- Rules (4) to (7) -------------------------------------------------------------------- */
+
+static void check_reader(struct scene *scene, uint32_t *shown_out)
+{
+    const uint64_t before = sim_image_digest(sim_disk_cache(scene->disk));
+    struct stele_error error;
+
+    *shown_out = 0;
+    if (open_scene(scene, STELE_OPEN_READ_ONLY, &error) != STELE_OK) {
+        fail(scene, "reader: %s", error.message);
+    } else {
+        const uint32_t shown = look(scene, "reader");
+
+        check_number(scene, "reader", shown);
+        *shown_out = shown == UINT32_MAX ? 0 : shown;
+        if (stele_close(scene->store, &error) != STELE_OK) {
+            fail(scene, "reader: close: %s", error.message);
+        }
+        scene->store = NULL;
+    }
+    end_scene_process(scene);
+    if (sim_image_digest(sim_disk_cache(scene->disk)) != before) {
+        fail(scene, "reader: it changed the directory");
+    }
+}
+
+static void check_names(struct scene *scene, const char *path)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t inode = sim_image_walk(cache, path);
+    const struct sim_node *node;
+
+    if (inode == 0) {
+        fail(scene, "%s is missing", path);
+        return;
+    }
+    node = sim_image_node(cache, inode);
+    for (uint32_t index = 0; index < node->entry_count; index++) {
+        if (strstr(node->entries[index].name, ".tmp") != NULL) {
+            fail(scene, "%s/%s was left behind", path,
+                 node->entries[index].name);
+        }
+    }
+}
+
+static uint32_t count_names(const struct scene *scene, const char *path)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t inode = sim_image_walk(cache, path);
+
+    return inode == 0 ? 0 : sim_image_node(cache, inode)->entry_count;
+}
+
+/* Rule (5). */
+static void check_again(struct scene *scene, uint32_t number)
+{
+    const uint32_t segments = count_names(scene, SIM_STORE_PATH "/wal");
+    struct stele_error error;
+    enum stele_status status = stele_close(scene->store, &error);
+
+    scene->store = NULL;
+    if (status != STELE_OK) {
+        fail(scene, "close: %s", error.message);
+    }
+    end_scene_process(scene);
+    if (open_scene(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
+        fail(scene, "opening it again: %s", error.message);
+        return;
+    }
+    if (look(scene, "opened again") != number) {
+        fail(scene, "opened again: not the state after batch %" PRIu32, number);
+    }
+    if (count_names(scene, SIM_STORE_PATH "/wal") > segments) {
+        fail(scene, "opened again: the log has more files");
+    }
+    if (scene->store->index_rebuilt) {
+        fail(scene, "opened again: the index was built again");
+    }
+}
+
+/* Rule (6). */
+static void check_goes_on(struct scene *scene, uint32_t number)
+{
+    const struct sim_examination *examination = scene->examination;
+    struct sim_history *history = examination->history;
+    const uint32_t count_before = history->count;
+    const uint32_t next =
+        sim_history_add(history, number, examination->seed | 1);
+    struct stele_commit_result result = {0};
+    struct stele_batch *batch;
+    struct stele_error error;
+    enum stele_status status = stele_batch_create(&batch, &error);
+
+    if (status == STELE_OK) {
+        status = sim_history_fill(history, next, batch, &error);
+    }
+    if (status == STELE_OK) {
+        status =
+            stele_commit(scene->store, batch, STELE_DURABLE, &result, &error);
+    }
+    stele_batch_destroy(batch);
+    if (history->batches[next].refused) {
+        if (status != STELE_PRECONDITION) {
+            fail(scene, "the next batch went against its expectations");
+        }
+    } else if (status != STELE_OK) {
+        fail(scene, "the next batch: %s", error.message);
+    } else {
+        history->batches[next].lsn = result.lsn;
+        if (result.lsn <= examination->knowledge->lsn_high) {
+            fail(scene,
+                 "the next batch got LSN %" PRIu64 ", but %" PRIu64
+                 " was given before",
+                 result.lsn, examination->knowledge->lsn_high);
+        }
+        end_scene_process(scene);
+        if (open_scene(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
+            fail(scene, "opening after the next batch: %s", error.message);
+        } else {
+            struct stele_view *view;
+            char text[SIM_PROBLEM_BYTES / 2] = "";
+
+            if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
+                fail(scene, "view after the next batch: %s", error.message);
+            } else {
+                if (stele_view_lsn(view) != result.lsn) {
+                    fail(scene, "the next batch did not survive a kill");
+                } else if (!sim_history_matches(history, next, view, text,
+                                                sizeof text)) {
+                    fail(scene, "after the next batch: %s", text);
+                }
+                stele_view_close(view);
+            }
+        }
+    }
+    sim_history_truncate(history, count_before);
+}
+
+/* ---- Examining ------------------------------------------------------------------------------- */
+
+static void begin_scene(struct scene *scene,
+                        const struct sim_examination *examination,
+                        const struct sim_image *image,
+                        struct sim_verdict *verdict)
+{
+    *verdict = (struct sim_verdict){.good = true};
+    *scene = (struct scene){
+        .examination = examination,
+        .verdict = verdict,
+        .disk = sim_disk_create(sim_image_copy(image), examination->seed),
+    };
+    sim_disk_set_fs_kind(scene->disk, examination->setting->fs_kind);
+}
+
+static void examine_deep(struct scene *scene, uint32_t number)
+{
+    check_count(scene, number);
+    check_log(scene, number);
+    check_verify(scene);
+    check_names(scene, SIM_STORE_PATH);
+    check_names(scene, SIM_STORE_PATH "/wal");
+    check_again(scene, number);
+    if (scene->store != NULL) {
+        check_goes_on(scene, number);
+    }
+}
+
+/* No store yet: that is what it must say, and creating it must work. */
+static void examine_uncreated(struct scene *scene)
+{
+    struct stele_error error;
+    uint32_t number;
+
+    end_scene_process(scene);
+    if (open_scene(scene, STELE_OPEN_CREATE, &error) != STELE_OK) {
+        fail(scene, "creating what was not finished: %s", error.message);
+        return;
+    }
+    number = look(scene, "created");
+    if (number != 0) {
+        fail(scene, "created: not empty");
+    }
+}
+
+void sim_examine(const struct sim_examination *examination,
+                 const struct sim_image *image, struct sim_verdict *verdict)
+{
+    struct stele_error error;
+    struct scene scene;
+    enum stele_status status;
+    uint32_t shown = 0;
+
+    begin_scene(&scene, examination, image, verdict);
+    if (examination->deep && examination->knowledge->created) {
+        check_reader(&scene, &shown);
+    }
+    status = open_scene(&scene, STELE_OPEN_EXISTING, &error);
+    if (status == STELE_NOT_FOUND && !examination->knowledge->created) {
+        examine_uncreated(&scene);
+    } else if (status != STELE_OK) {
+        fail(&scene, "open: %s", error.message);
+    } else {
+        verdict->created = true;
+        verdict->torn = scene.store->recovery.row == WAL_ROW_C;
+        verdict->in_checkpoint =
+            scene.store->applying.unit > scene.store->applied.unit;
+        verdict->found = look(&scene, "opened");
+        check_number(&scene, "opened", verdict->found);
+        if (verdict->good && !sim_history_descends(examination->history,
+                                                   verdict->found, shown)) {
+            fail(&scene,
+                 "opened: the state after batch %" PRIu32
+                 ", but a reader had shown batch %" PRIu32,
+                 verdict->found, shown);
+        }
+        if (verdict->good && examination->deep) {
+            examine_deep(&scene, verdict->found);
+        }
+    }
+    end_scene_process(&scene);
+    sim_disk_free(scene.disk);
+}
+
+/* ---- Damage ------------------------------------------------------------------------------------ */
+
+static uint32_t number_at(const struct scene *scene, uint64_t lsn)
+{
+    return sim_history_find(scene->examination->history, lsn,
+                            scene->examination->knowledge->issued + 1);
+}
+
+/* The newest LSN that ANCHOR or the index names, before an open writes them. */
+static uint64_t lsn_outside_log(struct scene *scene)
+{
+    struct io_dir *dir = NULL;
+    struct wal_anchor_file file = {0};
+    struct wal_anchor anchor = {0};
+    struct sim_process *process = sim_process_start(scene->disk);
+    struct stele_error error;
+
+    if (io_dir_open(sim_process_io(process), SIM_STORE_PATH, &dir, &error) !=
+            STELE_OK ||
+        wal_anchor_open(dir, IO_OPEN_READ, &file, &anchor, &error) !=
+            STELE_OK) {
+        anchor.durable.lsn = 0;
+    }
+    wal_anchor_close(&file);
+    io_dir_close(dir);
+    sim_process_end(process);
+    return anchor.durable.lsn;
+}
+
+bool sim_prove(const struct sim_examination *examination,
+               const struct sim_image *image, struct sim_proof *proof_out)
+{
+    struct sim_verdict verdict;
+    struct stele_error error;
+    struct scene scene;
+    uint64_t outside_log;
+    bool opened;
+
+    begin_scene(&scene, examination, image, &verdict);
+    outside_log = lsn_outside_log(&scene);
+    opened = open_scene(&scene, STELE_OPEN_EXISTING, &error) == STELE_OK;
+    if (opened) {
+        if (!scene.store->index_rebuilt &&
+            scene.store->applied.lsn > outside_log) {
+            outside_log = scene.store->applied.lsn;
+        }
+        *proof_out = (struct sim_proof){
+            .found = look(&scene, "undamaged"),
+            .proven = number_at(&scene, scene.store->recovery.proven.lsn),
+            .outside_log = number_at(&scene, outside_log),
+        };
+        opened = proof_out->found != UINT32_MAX &&
+                 proof_out->proven != UINT32_MAX &&
+                 proof_out->outside_log != UINT32_MAX;
+    }
+    end_scene_process(&scene);
+    sim_disk_free(scene.disk);
+    return opened;
+}
+
+static bool is_refusal(enum stele_status status)
+{
+    return status == STELE_CORRUPT || status == STELE_FOREIGN ||
+           status == STELE_NOT_FOUND;
+}
+
+void sim_examine_damaged(const struct sim_examination *examination,
+                         const struct sim_image *image, uint32_t proven,
+                         uint32_t found_before, struct sim_verdict *verdict)
+{
+    const uint64_t before = sim_image_digest(image);
+    struct stele_error error;
+    struct scene scene;
+    enum stele_status status;
+    const uint32_t lock = sim_image_walk(image, SIM_STORE_PATH "/LOCK");
+
+    begin_scene(&scene, examination, image, verdict);
+    status = open_scene(&scene, STELE_OPEN_EXISTING, &error);
+    if (status != STELE_OK) {
+        if (!is_refusal(status)) {
+            fail(&scene, "refused, but not as damaged: %s", error.message);
+        }
+        /* But for the text in LOCK. */
+        if (lock != 0) {
+            struct sim_image *left = sim_image_copy(sim_disk_cache(scene.disk));
+
+            sim_image_set_node(left, lock, image->nodes[lock]);
+            if (sim_image_digest(left) != before) {
+                fail(&scene, "refused, but the directory has changed: %s",
+                     error.message);
+            }
+            sim_image_free(left);
+        }
+    } else {
+        verdict->created = true;
+        verdict->found = look(&scene, "damaged");
+        if (verdict->good && !sim_history_descends(examination->history,
+                                                   verdict->found, proven)) {
+            fail(&scene,
+                 "damaged, but opened in the state after batch %" PRIu32
+                 ", though batch %" PRIu32 " is proven",
+                 verdict->found, proven);
+        }
+        if (verdict->good && verdict->found != found_before &&
+            !sim_history_descends(examination->history, found_before,
+                                  verdict->found)) {
+            fail(&scene,
+                 "damaged: the state after batch %" PRIu32
+                 ", which never came before batch %" PRIu32,
+                 verdict->found, found_before);
+        }
+    }
+    end_scene_process(&scene);
+    sim_disk_free(scene.disk);
+}

@@ -1,0 +1,101 @@
+/*
+ * tests/sim/oracle.h -- what must be true of any disk that a crash leaves.
+ *
+ * From the marks that lie before the cut follows what may be found:
+ *
+ *     must      the newest batch that was acknowledged as durable, read by
+ *               somebody, or found by an open: it, and all before it, is there;
+ *     relaxed   the same for a process that is killed: what returned;
+ *     refused   what never happened and must never be seen.
+ *
+ * A disk is good if the store opens and
+ *
+ *     (1) shows the state after a batch that was issued, not refused, and
+ *         descends from `must`: nothing acknowledged lost, nothing half applied,
+ *         nothing resurrected;
+ *     (2) every key of that state, and no other, has the bytes and the LSN that
+ *         were put: by cursor, and by count;
+ *     (3) the log, read from its beginning, is exactly the chain of batches that
+ *         leads there, byte for byte, and index and memtable agree with it;
+ *     (4) reading it from another process first shows no less and changes nothing;
+ *     (5) closed and opened again it is the same, and nothing has grown;
+ *     (6) the next batch is accepted, with an LSN that was never given, and found
+ *         after a kill;
+ *     (7) no temporaries and no descriptors are left.
+ *
+ * (1) and (2) are checked of every disk, the others of a share.
+ */
+#ifndef TESTS_SIM_ORACLE_H
+#define TESTS_SIM_ORACLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/sim/cut.h"
+#include "tests/sim/history.h"
+#include "tests/sim/image.h"
+#include "tests/sim/world.h"
+
+/* What is known at a point of a recording. */
+struct sim_knowledge {
+    uint32_t must;
+    uint32_t relaxed;
+    uint32_t issued;   /* The newest batch that was asked for. */
+    uint64_t lsn_high; /* The highest LSN that somebody was told. */
+    bool created;      /* An open has returned: there must be a store. */
+    uint32_t step;     /* Of the script. */
+};
+
+/* At the start of a recording over a disk in a known state. */
+void sim_knowledge_init(struct sim_knowledge *knowledge, uint32_t head,
+                        bool created, uint64_t lsn_high);
+/* Take in one operation. `refused`[number] is set for what was refused. */
+void sim_knowledge_pass(struct sim_knowledge *knowledge,
+                        const struct sim_history *history,
+                        const struct sim_op *op, bool *refused);
+
+struct sim_examination {
+    const struct sim_setting *setting;
+    struct sim_history *history;
+    const struct sim_knowledge *knowledge;
+    const bool *refused;
+    enum sim_model model;
+    bool deep; /* (3) to (7) too. */
+    uint64_t seed;
+};
+
+struct sim_verdict {
+    bool good;
+    bool created;       /* There is a store. */
+    uint32_t found;     /* Its state. */
+    bool torn;          /* Recovery met a torn tail (row C). */
+    bool in_checkpoint; /* The index was applying > applied. */
+    char problem[SIM_PROBLEM_BYTES];
+};
+
+/* `image` is borrowed and unchanged. */
+void sim_examine(const struct sim_examination *examination,
+                 const struct sim_image *image, struct sim_verdict *verdict);
+
+/*
+ * The same for a disk that was damaged afterwards (model R): `proven` is the batch
+ * whose durability is proven by what is on the disk beside its own unit. Good: it
+ * is refused as damaged and nothing is touched; or it opens in a state at or
+ * after `proven`, reports what it dropped, and every byte of it is right.
+ */
+void sim_examine_damaged(const struct sim_examination *examination,
+                         const struct sim_image *image, uint32_t proven,
+                         uint32_t found_before, struct sim_verdict *verdict);
+
+/* What is proven durable on a disk that is not damaged. */
+struct sim_proof {
+    uint32_t found;       /* The state that opening it finds. */
+    uint32_t proven;      /* By anything. */
+    uint32_t outside_log; /* By ANCHOR or the index alone. */
+};
+
+/* False: it does not open. */
+bool sim_prove(const struct sim_examination *examination,
+               const struct sim_image *image, struct sim_proof *proof_out);
+
+#endif

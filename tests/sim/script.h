@@ -1,0 +1,52 @@
+/*
+ * tests/sim/script.h -- what happens to a store in one life, made from a seed.
+ *
+ * Every step has a seed of its own, so that leaving one out leaves the others as
+ * they are: that is how a failing script is made shorter.
+ */
+#ifndef TESTS_SIM_SCRIPT_H
+#define TESTS_SIM_SCRIPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sim_step_kind {
+    SIM_STEP_DURABLE,    /* A durable commit. */
+    SIM_STEP_RELAXED,    /* A relaxed one. */
+    SIM_STEP_GROUP,      /* Several committers share a unit. */
+    SIM_STEP_IMAGE,      /* A value that contains the image of a unit. */
+    SIM_STEP_SYNC,       /* stele_sync() */
+    SIM_STEP_FREEZE,     /* A checkpoint begins ... */
+    SIM_STEP_CHECKPOINT, /* ... goes on by a transaction ... */
+    SIM_STEP_DRAIN,      /* ... or until everything is in the index. */
+    SIM_STEP_TEND,       /* The log keeper looks around, after a while. */
+    SIM_STEP_READ,       /* A view of the store's own process. */
+    SIM_STEP_READER,     /* Another process looks: opens, or looks again. */
+    SIM_STEP_READER_END, /* ... and ends. */
+    SIM_STEP_FAULT,      /* A call to come will fail. */
+    SIM_STEP_KILL,       /* The process dies, a new one opens the same cache. */
+    SIM_STEP_REOPEN,     /* A clean close, and open. */
+    SIM_STEP_KINDS,
+};
+
+struct sim_step {
+    enum sim_step_kind kind;
+    uint64_t seed;
+};
+
+enum { SIM_STEPS_MAX = 48 };
+
+/* How much of what there is. */
+struct sim_profile {
+    uint32_t steps;
+    bool faults;
+};
+
+size_t sim_script_make(const struct sim_profile *profile, uint64_t seed,
+                       struct sim_step steps[SIM_STEPS_MAX]);
+
+/* "durable commit". Static. */
+const char *sim_step_name(enum sim_step_kind kind);
+
+#endif
