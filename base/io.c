@@ -425,9 +425,10 @@ enum stele_status io_file_info(struct io_file *file,
     return result < 0 ? fail(error, result, "stat", file->name) : STELE_OK;
 }
 
-enum stele_status io_file_lock(struct io_file *file, struct stele_error *error)
+enum stele_status io_file_lock(struct io_file *file, uint64_t byte,
+                               struct stele_error *error)
 {
-    const int result = file->io->calls->lock(file->io, file->fd);
+    const int result = file->io->calls->lock(file->io, file->fd, byte);
 
     if (result == -EAGAIN || result == -EACCES) {
         return error_set_errno(error, STELE_LOCKED, -result, "%s: lock",
@@ -436,10 +437,10 @@ enum stele_status io_file_lock(struct io_file *file, struct stele_error *error)
     return result < 0 ? fail(error, result, "lock", file->name) : STELE_OK;
 }
 
-enum stele_status io_file_lock_held(struct io_file *file, bool *held_out,
-                                    struct stele_error *error)
+enum stele_status io_file_lock_held(struct io_file *file, uint64_t byte,
+                                    bool *held_out, struct stele_error *error)
 {
-    const int result = file->io->calls->lock_held(file->io, file->fd);
+    const int result = file->io->calls->lock_held(file->io, file->fd, byte);
 
     if (result < 0) {
         return fail(error, result, "query lock", file->name);

@@ -180,14 +180,15 @@ enum stele_status io_file_info(struct io_file *file,
                                struct io_file_info *info_out,
                                struct stele_error *error) STELE_MUST_CHECK;
 
-/* An exclusive lock on the whole file that belongs to this open file, not to
- * the process (an OFD lock: closing another descriptor of the same file drops
- * nothing). LOCKED if somebody else has it. */
-enum stele_status io_file_lock(struct io_file *file,
+/* An exclusive lock on one byte of the file (which need not be there), that
+ * belongs to this open file, not to the process (an OFD lock: closing another
+ * descriptor of the same file drops nothing). LOCKED if somebody else has it. */
+enum stele_status io_file_lock(struct io_file *file, uint64_t byte,
                                struct stele_error *error) STELE_MUST_CHECK;
 
-/* Whether somebody else holds the lock now. */
-enum stele_status io_file_lock_held(struct io_file *file, bool *held_out,
+/* Whether somebody else holds that byte's lock now. */
+enum stele_status io_file_lock_held(struct io_file *file, uint64_t byte,
+                                    bool *held_out,
                                     struct stele_error *error) STELE_MUST_CHECK;
 
 /* "directory path/name", for messages. Borrowed. */
@@ -238,9 +239,9 @@ struct io_calls {
     int (*allocate)(struct io *io, int fd, uint64_t bytes);
     int (*truncate)(struct io *io, int fd, uint64_t bytes);
     int (*drop_cache)(struct io *io, int fd);
-    int (*lock)(struct io *io, int fd);
+    int (*lock)(struct io *io, int fd, uint64_t byte);
     /* 1: held by somebody else. */
-    int (*lock_held)(struct io *io, int fd);
+    int (*lock_held)(struct io *io, int fd, uint64_t byte);
     uint64_t (*clock_wall_ns)(struct io *io);
     uint64_t (*clock_monotonic_ns)(struct io *io);
     int (*random)(struct io *io, void *target, size_t bytes);

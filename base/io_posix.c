@@ -255,22 +255,25 @@ static int posix_drop_cache(struct io *io, int fd)
     return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static struct flock whole_file_lock(void)
+static struct flock lock_of_byte(uint64_t byte)
 {
-    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return (struct flock){.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = (off_t)byte,
+                          .l_len = 1};
 }
 
-static int posix_lock(struct io *io, int fd)
+static int posix_lock(struct io *io, int fd, uint64_t byte)
 {
-    struct flock lock = whole_file_lock();
+    struct flock lock = lock_of_byte(byte);
 
     (void)io;
     return result_or_errno(fcntl(fd, F_OFD_SETLK, &lock));
 }
 
-static int posix_lock_held(struct io *io, int fd)
+static int posix_lock_held(struct io *io, int fd, uint64_t byte)
 {
-    struct flock lock = whole_file_lock();
+    struct flock lock = lock_of_byte(byte);
 
     (void)io;
     if (fcntl(fd, F_OFD_GETLK, &lock) != 0) {

@@ -105,7 +105,7 @@ static enum stele_status lock_directory(struct stele *store,
     if (status != STELE_OK) {
         return status;
     }
-    status = io_file_lock(store->lock_file, error);
+    status = io_file_lock(store->lock_file, STORE_LOCK_BYTE_WRITER, error);
     if (status == STELE_LOCKED) {
         return locked_by(store, error);
     }
@@ -145,12 +145,17 @@ enum stele_status enter_store(struct stele *store, struct stele_error *error)
     return status;
 }
 
-enum stele_status enter_writer_alive(struct stele *store, bool *alive_out,
-                                     struct stele_error *error)
+enum stele_status enter_declare(struct stele *store, struct stele_error *error)
+{
+    return io_file_lock(store->lock_file, STORE_LOCK_BYTE_DECLARED, error);
+}
+
+static enum stele_status is_locked(struct stele *store, uint64_t byte,
+                                   bool *locked_out, struct stele_error *error)
 {
     enum stele_status status;
 
-    *alive_out = false;
+    *locked_out = false;
     if (store->lock_file == NULL) {
         status = io_file_open(store->dir, STORE_LOCK_NAME, IO_OPEN_READ,
                               &store->lock_file, error);
@@ -158,5 +163,17 @@ enum stele_status enter_writer_alive(struct stele *store, bool *alive_out,
             return status == STELE_NOT_FOUND ? STELE_OK : status;
         }
     }
-    return io_file_lock_held(store->lock_file, alive_out, error);
+    return io_file_lock_held(store->lock_file, byte, locked_out, error);
+}
+
+enum stele_status enter_writer_alive(struct stele *store, bool *alive_out,
+                                     struct stele_error *error)
+{
+    return is_locked(store, STORE_LOCK_BYTE_WRITER, alive_out, error);
+}
+
+enum stele_status enter_writer_declared(struct stele *store, bool *declared_out,
+                                        struct stele_error *error)
+{
+    return is_locked(store, STORE_LOCK_BYTE_DECLARED, declared_out, error);
 }

@@ -59,9 +59,13 @@ static enum stele_status look(struct stele *store, struct follow_sight *sight,
                               struct stele_error *error)
 {
     struct wal_anchor anchor;
+    bool declared = false;
     enum stele_status status =
         enter_writer_alive(store, &sight->writer_alive, error);
 
+    if (status == STELE_OK) {
+        status = enter_writer_declared(store, &declared, error);
+    }
     if (status == STELE_OK) {
         status = wal_anchor_read(&store->anchor_file, &anchor, error);
     }
@@ -72,10 +76,10 @@ static enum stele_status look(struct stele *store, struct follow_sight *sight,
         return status;
     }
     sight->anchor_sequence = anchor.slot_sequence;
-    /* "Not clean" first, then the hint: with both, what another life left behind
-     * has been dealt with. */
-    sight->writer_declared = sight->writer_alive && !anchor.clean &&
-                             sight->hint_incarnation == anchor.incarnation;
+    /* It has dealt with what another life left behind, and its hint found
+     * space. */
+    sight->writer_declared =
+        declared && sight->hint_incarnation == anchor.incarnation;
     mutex_lock(&store->anchor_mutex); /* The statistics read it. */
     store->anchor = anchor;
     mutex_unlock(&store->anchor_mutex);

@@ -17,12 +17,15 @@
 #include "base/error.h"
 #include "engine/base_open.h"
 #include "engine/commit.h"
+#include "engine/enter.h"
 #include "engine/follow.h"
 #include "engine/keepers.h"
 #include "engine/options.h"
 #include "engine/replay.h"
 #include "engine/verdict.h"
 #include "wal/segment.h"
+
+enum { SETTLE_TRIES_MAX = 10 };
 
 enum stele_status open_anchor(struct stele *store, struct stele_error *error)
 {
@@ -141,7 +144,26 @@ static enum stele_status take_possession(struct stele *store,
             status = STELE_OK; /* Advice: the next commit writes it. */
         }
     }
-    return status;
+    return status == STELE_OK ? enter_declare(store, error) : status;
+}
+
+/* Decide, and take possession of what was found. */
+static enum stele_status settle_the_end(struct stele *store,
+                                        struct verdict *verdict,
+                                        struct stele_error *error)
+{
+    for (int tries = 1;; tries++) {
+        enum stele_status status = verdict_reach(store, verdict, error);
+
+        /* ---- The verdict is in: up to here only LOCK was written. ---- */
+        if (status == STELE_OK) {
+            status = take_possession(store, &verdict->input, error);
+        }
+        /* Something that was in the page cache only is gone meanwhile. */
+        if (status != STELE_BUSY || tries == SETTLE_TRIES_MAX) {
+            return status;
+        }
+    }
 }
 
 /* ---- The tail -------------------------------------------------------------------------- */
@@ -190,11 +212,7 @@ enum stele_status open_for_writing(struct stele *store,
     enum stele_status status = base_open(store, &usable, NULL, error);
 
     if (status == STELE_OK) {
-        status = verdict_reach(store, &verdict, error);
-    }
-    /* ---- The verdict is in: up to here only LOCK was written. ---- */
-    if (status == STELE_OK) {
-        status = take_possession(store, &verdict.input, error);
+        status = settle_the_end(store, &verdict, error);
     }
     if (status == STELE_OK && verdict.index_is_foreign) {
         drop_index(store);

@@ -40,6 +40,11 @@ struct stele_view;
 #define STORE_QUARANTINE_NAME "quarantine"
 #define STORE_LOCK_NAME       "LOCK"
 
+/* The bytes of LOCK that a writer locks: the first says that it is there, the
+ * second that it has taken possession (engine/follow.h). The kernel drops both
+ * with the process. */
+enum { STORE_LOCK_BYTE_WRITER, STORE_LOCK_BYTE_DECLARED };
+
 #define STORE_LSN_SKIP                 ((uint64_t)1 << 20) /* After an unclean end. */
 #define STORE_LSN_UNSYNCED_MAX         ((uint64_t)1 << 19)
 #define STORE_LOG_BYTES_PER_CHECKPOINT ((uint64_t)64 << 20)

@@ -82,6 +82,12 @@ static int fake_fd_call(struct io *io, int fd)
     return (int)answer();
 }
 
+static int fake_lock(struct io *io, int fd, uint64_t byte)
+{
+    (void)byte;
+    return fake_fd_call(io, fd);
+}
+
 static int fake_list(struct io *io, int fd,
                      int (*visit)(void *context, const char *name),
                      void *context)
@@ -173,8 +179,8 @@ static const struct io_calls fake_calls = {
     .sync_data = fake_fd_call,
     .allocate = fake_allocate,
     .drop_cache = fake_fd_call,
-    .lock = fake_fd_call,
-    .lock_held = fake_fd_call,
+    .lock = fake_lock,
+    .lock_held = fake_lock,
     .random = fake_random,
 };
 static struct io fake = {.calls = &fake_calls};
@@ -548,21 +554,21 @@ static void a_lock_that_is_taken_is_locked(void **state)
 
     (void)state;
     SCRIPT(-EAGAIN);
-    assert_int_equal(io_file_lock(file, &error), STELE_LOCKED);
+    assert_int_equal(io_file_lock(file, 0, &error), STELE_LOCKED);
     SCRIPT(-EACCES);
-    assert_int_equal(io_file_lock(file, &error), STELE_LOCKED);
+    assert_int_equal(io_file_lock(file, 0, &error), STELE_LOCKED);
     SCRIPT(-ENOLCK);
-    assert_int_equal(io_file_lock(file, &error), STELE_IO);
+    assert_int_equal(io_file_lock(file, 0, &error), STELE_IO);
     SCRIPT(0);
-    assert_int_equal(io_file_lock(file, &error), STELE_OK);
+    assert_int_equal(io_file_lock(file, 0, &error), STELE_OK);
     SCRIPT(1);
-    assert_int_equal(io_file_lock_held(file, &held, &error), STELE_OK);
+    assert_int_equal(io_file_lock_held(file, 0, &held, &error), STELE_OK);
     assert_true(held);
     SCRIPT(0);
-    assert_int_equal(io_file_lock_held(file, &held, &error), STELE_OK);
+    assert_int_equal(io_file_lock_held(file, 0, &held, &error), STELE_OK);
     assert_false(held);
     SCRIPT(-EIO);
-    assert_int_equal(io_file_lock_held(file, &held, &error), STELE_IO);
+    assert_int_equal(io_file_lock_held(file, 0, &held, &error), STELE_IO);
 }
 
 static void an_interrupted_reservation_is_repeated(void **state)
@@ -730,23 +736,23 @@ static void a_lock_keeps_out_a_second_opener_in_the_same_process(void **state)
     (void)state;
     assert_int_equal(io_file_open(dir, "LOCK", IO_OPEN_CREATE, &file, &error),
                      STELE_OK);
-    assert_int_equal(io_file_lock(file, &error), STELE_OK);
+    assert_int_equal(io_file_lock(file, 0, &error), STELE_OK);
     for (int tries = 0; tries < 2; tries++) {
         assert_int_equal(
             io_file_open(dir, "LOCK", IO_OPEN_READ_WRITE, &other, &error),
             STELE_OK);
-        assert_int_equal(io_file_lock(other, &error), STELE_LOCKED);
-        assert_int_equal(io_file_lock_held(other, &held, &error), STELE_OK);
+        assert_int_equal(io_file_lock(other, 0, &error), STELE_LOCKED);
+        assert_int_equal(io_file_lock_held(other, 0, &held, &error), STELE_OK);
         assert_true(held);
         io_file_close(other);
     }
-    assert_int_equal(io_file_lock_held(file, &held, &error), STELE_OK);
+    assert_int_equal(io_file_lock_held(file, 0, &held, &error), STELE_OK);
     assert_false(held); /* By somebody else. */
     io_file_close(file);
     assert_int_equal(
         io_file_open(dir, "LOCK", IO_OPEN_READ_WRITE, &other, &error),
         STELE_OK);
-    assert_int_equal(io_file_lock(other, &error), STELE_OK);
+    assert_int_equal(io_file_lock(other, 0, &error), STELE_OK);
     io_file_close(other);
 }
 

@@ -199,7 +199,7 @@ static void writer_hold_lock(struct writer *writer)
     run_expect_ok(io_file_open(writer->dir, STORE_LOCK_NAME, IO_OPEN_READ_WRITE,
                                &writer->lock_file, &writer->error),
                   &writer->error, "open LOCK");
-    run_expect_ok(io_file_lock(writer->lock_file, &writer->error),
+    run_expect_ok(io_file_lock(writer->lock_file, 0, &writer->error),
                   &writer->error, "lock");
 }
 

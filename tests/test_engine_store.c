@@ -481,7 +481,7 @@ static void a_store_that_somebody_holds_is_locked_and_the_holder_named(
     assert_int_equal(
         io_file_open(directory, "LOCK", IO_OPEN_READ_WRITE, &lock, &dir.error),
         STELE_OK);
-    assert_int_equal(io_file_lock(lock, &dir.error), STELE_OK);
+    assert_int_equal(io_file_lock(lock, 0, &dir.error), STELE_OK);
     digest = store_dir_digest(&dir);
     assert_open_fails(STELE_OPEN_CREATE, STELE_LOCKED);
     snprintf(pid, sizeof pid, "the store is open for writing by pid %ld on ",

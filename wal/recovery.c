@@ -440,9 +440,16 @@ static enum stele_status rewrite(const struct wal_recovery_input *input,
     }
     while (reader.previous.unit < recovery->end.unit) {
         struct wal_reader_unit found;
+        bool whole;
 
-        status = wal_reader_next_whole(&reader, &found,
-                                       "was when it was first read", error);
+        status = wal_reader_next(&reader, &found, &whole, error);
+        if (status == STELE_OK && !whole) {
+            status = error_set(
+                error, STELE_BUSY,
+                "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
+                " is not whole, but was when it was first read",
+                reader.segment.seq, reader.offset, reader.previous.unit + 1);
+        }
         if (status == STELE_OK && found.unit.number > recovery->unit_proven) {
             status = io_file_write(reader.segment.file, found.header,
                                    WAL_UNIT_HEADER_BYTES +

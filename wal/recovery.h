@@ -112,6 +112,9 @@ enum stele_status wal_recovery_run(const struct wal_recovery_input *input,
  * after a failed sync of an earlier process the page cache holds what the disk
  * does not, and syncing alone would succeed without writing. Before anyone sees
  * them. Needs no space except on a copy-on-write file system (NO_SPACE).
+ * BUSY: a unit has gone since wal_recovery_run() read it. A sync had failed, the
+ * unit was in the page cache only, and another process has dropped the cache
+ * (wal_recovery_settle()): run again.
  */
 enum stele_status wal_recovery_harden(
     const struct wal_recovery_input *input, const struct wal_recovery *recovery,

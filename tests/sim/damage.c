@@ -94,7 +94,8 @@ static bool make_older(struct sim_image *image, const struct sim_image *older,
 }
 
 void sim_damage(struct sim_image *image, const struct sim_image *older,
-                uint64_t seed, bool *old_file_out, char *text, size_t bytes)
+                uint64_t seed, enum sim_loss *loss_out, char *text,
+                size_t bytes)
 {
     struct random_source random = {.state = seed};
     struct targets targets = {.count = 0};
@@ -103,10 +104,11 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
     const struct sim_node *node;
     uint64_t page;
     uint64_t other_page;
+    uint64_t kind;
     uint8_t byte;
 
     text[0] = '\0';
-    *old_file_out = false;
+    *loss_out = SIM_LOSS_NONE;
     collect(image, SIM_STORE_PATH, &targets);
     collect(image, SIM_STORE_PATH "/wal", &targets);
     collect(image, SIM_STORE_PATH "/index", &targets);
@@ -123,7 +125,7 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
         return;
     case 1:
         if (make_older(image, older, target)) {
-            *old_file_out = true;
+            *loss_out = SIM_LOSS_OLD;
             snprintf(text, bytes, "%s is as it was earlier", target->name);
         }
         return;
@@ -141,7 +143,11 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
         return; /* An index: LMDB's pages are not simulated. */
     }
     page = random_page(node, &random);
-    switch (random_below(&random, 8)) {
+    kind = random_below(&random, 8);
+    if (kind > 0) {
+        *loss_out = SIM_LOSS_UNPROVEN;
+    }
+    switch (kind) {
     case 0:
         sim_image_resize(image, target->inode,
                          random_below(&random, node->size_bytes));

@@ -7,16 +7,23 @@
 #ifndef TESTS_SIM_DAMAGE_H
 #define TESTS_SIM_DAMAGE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/sim/image.h"
 
+/* What may be lost by it, if it is not refused. */
+enum sim_loss {
+    SIM_LOSS_NONE,     /* Nothing: a file that is gone, short or another. */
+    SIM_LOSS_UNPROVEN, /* What nothing else on the disk proves durable. */
+    SIM_LOSS_OLD,      /* What nothing outside the log proves: a whole file went
+                          back to what it was, with whatever it proved. */
+};
+
 /* Damage one thing in the store of `image`, chosen by the seed; `older` is an
  * earlier state of the same disk. `text` says what was done; "": nothing was found
- * to damage. *old_file_out: a whole file went back to what it was, with whatever it
- * proved. */
+ * to damage. */
 void sim_damage(struct sim_image *image, const struct sim_image *older,
-                uint64_t seed, bool *old_file_out, char *text, size_t bytes);
+                uint64_t seed, enum sim_loss *loss_out, char *text,
+                size_t bytes);
 
 #endif

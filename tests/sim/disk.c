@@ -21,6 +21,7 @@ struct backing {
 
 struct lock {
     uint32_t inode;
+    uint64_t byte;
     const struct sim_process *process;
     int fd;
 };
@@ -655,14 +656,15 @@ static int sim_drop_cache(struct io *io, int fd)
     return fault;
 }
 
-static bool held_by_other(const struct sim_process *process, int fd)
+static bool held_by_other(const struct sim_process *process, int fd,
+                          uint64_t byte)
 {
     const struct sim_disk *disk = process->disk;
 
     for (size_t index = 0; index < disk->lock_count; index++) {
         const struct lock *lock = &disk->locks[index];
 
-        if (lock->inode == inode_of(process, fd) &&
+        if (lock->inode == inode_of(process, fd) && lock->byte == byte &&
             (lock->process != process || lock->fd != fd)) {
             return true;
         }
@@ -670,7 +672,7 @@ static bool held_by_other(const struct sim_process *process, int fd)
     return false;
 }
 
-static int sim_lock(struct io *io, int fd)
+static int sim_lock(struct io *io, int fd, uint64_t byte)
 {
     struct sim_process *process = process_of(io);
     struct sim_disk *disk = process->disk;
@@ -679,22 +681,25 @@ static int sim_lock(struct io *io, int fd)
     if (fault != 0) {
         return fault;
     }
-    if (held_by_other(process, fd)) {
+    if (held_by_other(process, fd, byte)) {
         return -EAGAIN;
     }
     disk->locks = sim_reallocate(disk->locks,
                                  (disk->lock_count + 1) * sizeof *disk->locks);
-    disk->locks[disk->lock_count++] = (struct lock){
-        .inode = inode_of(process, fd), .process = process, .fd = fd};
+    disk->locks[disk->lock_count++] =
+        (struct lock){.inode = inode_of(process, fd),
+                      .byte = byte,
+                      .process = process,
+                      .fd = fd};
     return 0;
 }
 
-static int sim_lock_held(struct io *io, int fd)
+static int sim_lock_held(struct io *io, int fd, uint64_t byte)
 {
     struct sim_process *process = process_of(io);
     const int fault = enter(process, SIM_CALL_LOCK, name_of(process, fd), 0);
 
-    return fault != 0 ? fault : held_by_other(process, fd);
+    return fault != 0 ? fault : held_by_other(process, fd, byte);
 }
 
 static uint64_t sim_clock(struct io *io)

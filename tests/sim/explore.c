@@ -242,6 +242,21 @@ static struct sim_examination examination_of(struct life *life)
     };
 }
 
+/* At least this must be found, if it opens. */
+static uint32_t lossless_state(const struct sim_proof *proof,
+                               enum sim_loss loss)
+{
+    switch (loss) {
+    case SIM_LOSS_NONE:
+        return proof->found;
+    case SIM_LOSS_UNPROVEN:
+        return proof->proven;
+    case SIM_LOSS_OLD:
+        return proof->outside_log;
+    }
+    abort();
+}
+
 static bool damage(struct life *life, const struct sim_image *image, size_t cut)
 {
     const struct sim_examination examination = examination_of(life);
@@ -254,14 +269,14 @@ static bool damage(struct life *life, const struct sim_image *image, size_t cut)
         struct sim_image *damaged = sim_image_copy(image);
         struct sim_verdict verdict;
         char text[200];
-        bool old_file;
+        enum sim_loss loss;
 
         sim_damage(damaged, sim_disk_start(life->world.disk),
-                   random_u64(&life->random), &old_file, text, sizeof text);
+                   random_u64(&life->random), &loss, text, sizeof text);
         if (text[0] != '\0') {
             sim_examine_damaged(&examination, damaged,
-                                old_file ? proof.outside_log : proof.proven,
-                                proof.found, &verdict);
+                                lossless_state(&proof, loss), proof.found,
+                                &verdict);
             life->exploration->tally->states++;
             life->exploration->tally->damaged++;
             if (!verdict.good) {

@@ -311,6 +311,7 @@ static void open_store(struct sim_world *world)
         /* A fault while opening: refused, and the next try is a new one. */
         end_process(world);
         world->fault_result = 0;
+        had_unsure = had_unsure || world->unsure;
         world->unsure = false;
         status = try_open(world, &error);
     }
@@ -588,14 +589,12 @@ static void step_image(struct sim_world *world, uint64_t seed)
 
 /* Another thread looks at the store in the moment before the log is synced. What
  * it sees of a durable commit must survive. */
-static void before_sync(void *context, const char *name)
+static void look_into_commit(struct sim_world *world)
 {
-    struct sim_world *world = context;
-    const char *dot = strrchr(name, '.');
     struct stele_error error;
     struct stele_view *view;
 
-    if (!world->committing_durable || dot == NULL || strcmp(dot, ".wal") != 0 ||
+    if (!world->committing_durable ||
         stele_view_open(world->store, &view, &error) != STELE_OK) {
         return;
     }
@@ -604,6 +603,25 @@ static void before_sync(void *context, const char *name)
         mark(world, SIM_MARK_EXPOSED, world->history->count - 1);
     }
     stele_view_close(view);
+}
+
+static void step_reader(struct sim_world *world);
+
+static void before_sync(void *context, const char *name)
+{
+    struct sim_world *world = context;
+    const char *dot = strrchr(name, '.');
+
+    if (dot != NULL && strcmp(dot, ".wal") == 0) {
+        look_into_commit(world);
+    } else if (strcmp(name, "ANCHOR") == 0 && world->store == NULL &&
+               world->created && world->reader_process == NULL &&
+               world->fault_result == 0 && !world->unsure &&
+               random_one_in(&world->random, 4)) {
+        /* A reader comes while the writer is still opening. */
+        step_reader(world);
+        end_reader(world);
+    }
 }
 
 /* ---- The other steps ------------------------------------------------------------------------- */
@@ -840,6 +858,7 @@ void sim_world_init(struct sim_world *world, struct sim_image *image,
         .head = head,
         .durable = head,
         .created = created,
+        .random = {.state = seed},
     };
     sim_disk_set_fs_kind(world->disk, setting->fs_kind);
     sim_disk_set_fault(world->disk, strike, world);

@@ -61,6 +61,7 @@ struct sim_world {
     uint32_t fault_after;
     bool fault_struck;
     bool committing_durable;
+    struct random_source random;     /* Of what the script does not say. */
     char problem[SIM_PROBLEM_BYTES]; /* "": none so far. */
 };
 
