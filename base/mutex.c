@@ -26,6 +26,14 @@ void mutex_lock(struct mutex *mutex)
     must(pthread_mutex_lock(&mutex->native));
 }
 
+bool mutex_try_lock(struct mutex *mutex)
+{
+    const int result = pthread_mutex_trylock(&mutex->native);
+
+    assert(result == 0 || result == EBUSY);
+    return result == 0;
+}
+
 void mutex_unlock(struct mutex *mutex)
 {
     must(pthread_mutex_unlock(&mutex->native));

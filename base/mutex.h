@@ -6,6 +6,7 @@
 #define BASE_MUTEX_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mutex {
@@ -19,6 +20,8 @@ struct condition {
 void mutex_init(struct mutex *mutex);
 void mutex_deinit(struct mutex *mutex);
 void mutex_lock(struct mutex *mutex);
+/* False: somebody holds it. */
+bool mutex_try_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
 void condition_init(struct condition *condition);

@@ -550,14 +550,18 @@ static enum stele_status wait_drained(struct stele *store,
 enum stele_status stele_checkpoint(struct stele *store,
                                    struct stele_error *error)
 {
-    const uint64_t failures_before =
-        store->read_only ? 0 : atomic_load(&store->stat_checkpoint_failures);
+    const enum stele_status ours = store_check_process(store, error);
+    uint64_t failures_before;
     struct wal_position target;
 
+    if (ours != STELE_OK) {
+        return ours;
+    }
     if (store->read_only) {
         return error_set(error, STELE_READ_ONLY,
                          "checkpoint: the store is open for reading only");
     }
+    failures_before = atomic_load(&store->stat_checkpoint_failures);
     target = wal_writer_written(store->writer);
     for (;;) {
         enum stele_status status;

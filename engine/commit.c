@@ -19,7 +19,11 @@ static enum stele_status check_batch(const struct stele *store,
 {
     const uint64_t record_bytes_max =
         store->segment_bytes - COMMIT_SEGMENT_RESERVED_BYTES;
+    const enum stele_status status = store_check_process(store, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (store->read_only) {
         return error_set(error, STELE_READ_ONLY,
                          "commit: the store is open for reading only");
@@ -160,8 +164,11 @@ enum stele_status stele_put(struct stele *store, const char *table,
                             uint64_t *lsn_out, struct stele_error *error)
 {
     struct stele_batch *batch;
-    enum stele_status status = stele_batch_create(&batch, error);
+    enum stele_status status = store_check_process(store, error);
 
+    if (status == STELE_OK) {
+        status = stele_batch_create(&batch, error);
+    }
     if (status != STELE_OK) {
         return status;
     }
@@ -176,8 +183,11 @@ enum stele_status stele_delete(struct stele *store, const char *table,
                                uint64_t *lsn_out, struct stele_error *error)
 {
     struct stele_batch *batch;
-    enum stele_status status = stele_batch_create(&batch, error);
+    enum stele_status status = store_check_process(store, error);
 
+    if (status == STELE_OK) {
+        status = stele_batch_create(&batch, error);
+    }
     if (status != STELE_OK) {
         return status;
     }
@@ -188,6 +198,11 @@ enum stele_status stele_delete(struct stele *store, const char *table,
 
 enum stele_status stele_sync(struct stele *store, struct stele_error *error)
 {
+    const enum stele_status status = store_check_process(store, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
     if (store->read_only) {
         return error_set(error, STELE_READ_ONLY,
                          "sync: the store is open for reading only");

@@ -22,6 +22,9 @@
 enum stele_status commit_queue_init(struct stele *store,
                                     struct stele_error *error) STELE_MUST_CHECK;
 void commit_queue_deinit(struct stele *store);
+/* In a child of the process that made it: whether nobody led, so that what the
+ * role guards is whole. Frees the leader's memory then. */
+bool commit_queue_forsake(struct stele *store);
 
 /* Make everything written so far durable. */
 enum stele_status commit_sync(struct stele *store,

@@ -38,6 +38,16 @@ void commit_queue_deinit(struct stele *store)
     mutex_deinit(&store->queue.mutex);
 }
 
+bool commit_queue_forsake(struct stele *store)
+{
+    if (!mutex_try_lock(&store->queue.mutex) || store->queue.led) {
+        return false;
+    }
+    range_builder_deinit(&store->group->ranges);
+    free(store->group);
+    return true;
+}
+
 /* Take the next group off the queue, or NULL. Under the queue's mutex. */
 static struct commit_request *take_group(struct stele *store)
 {

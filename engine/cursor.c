@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/registry.h"
 
 enum direction { FORWARD, BACKWARD };
 
@@ -31,6 +32,7 @@ struct layer_source {
 
 struct stele_cursor {
     struct stele_view *view;   /* NULL: closed before this cursor. */
+    uint64_t process;          /* The view's. */
     struct stele_cursor *next; /* In the view's list. */
     struct full_key first;
     struct full_key end;
@@ -94,6 +96,7 @@ enum stele_status cursor_open(struct stele_view *view, struct bytes first,
     assert(first.size <= sizeof cursor->first.data &&
            end.size <= sizeof cursor->end.data);
     cursor->view = view;
+    cursor->process = view->process;
     cursor->next = view->cursors;
     view->cursors = cursor;
     memcpy(cursor->first.data, first.data, first.size);
@@ -364,8 +367,11 @@ static enum stele_status find_visible(struct stele_cursor *cursor,
 static enum stele_status check(struct stele_cursor *cursor,
                                struct stele_error *error)
 {
-    enum stele_status status;
+    enum stele_status status = registry_check_process(cursor->process, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (cursor->view == NULL) {
         return error_set(error, STELE_INVALID, "the cursor's view is closed");
     }
@@ -471,11 +477,14 @@ enum stele_status stele_cursor_open(struct stele_view *view, const char *table,
     struct bytes end_bytes = {end_key, 0};
     struct full_key first;
     struct full_key end;
-    enum stele_status status;
+    enum stele_status status = view_check_process(view, error);
 
-    status = prefix_bytes == 0 ? limit_check_table(table, error)
-                               : limit_check_key(table, prefix, prefix_bytes,
-                                                 "prefix", error);
+    if (status == STELE_OK) {
+        status =
+            prefix_bytes == 0
+                ? limit_check_table(table, error)
+                : limit_check_key(table, prefix, prefix_bytes, "prefix", error);
+    }
     if (status != STELE_OK) {
         return status;
     }
@@ -546,7 +555,12 @@ enum stele_status stele_cursor_seek(struct stele_cursor *cursor,
 {
     struct cursor_entry entry;
     struct full_key full = cursor->first; /* The table's name is in it. */
+    const enum stele_status status =
+        registry_check_process(cursor->process, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (key == NULL || key_bytes == 0) {
         return error_set(error, STELE_INVALID, "the key is empty");
     }

@@ -105,6 +105,7 @@ static enum stele_status lock_directory(struct stele *store,
     if (status != STELE_OK) {
         return status;
     }
+    registry_keep_lock(store->registry, store->lock_file);
     status = io_file_lock(store->lock_file, STORE_LOCK_BYTE_WRITER, error);
     if (status == STELE_LOCKED) {
         return locked_by(store, error);
@@ -162,6 +163,7 @@ static enum stele_status is_locked(struct stele *store, uint64_t byte,
         if (status != STELE_OK) {
             return status == STELE_NOT_FOUND ? STELE_OK : status;
         }
+        registry_keep_lock(store->registry, store->lock_file);
     }
     return io_file_lock_held(store->lock_file, byte, locked_out, error);
 }

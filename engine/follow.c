@@ -447,9 +447,14 @@ enum stele_status follow_start(struct stele *store, struct stele_error *error)
     return status;
 }
 
-void follow_stop(struct stele *store)
+void follow_drop_tail(struct stele *store)
 {
     tail_close(&store->follow.tail);
+}
+
+void follow_stop(struct stele *store)
+{
+    follow_drop_tail(store);
     if (store->follow.started) {
         state_publisher_deinit(&store->publisher);
         store->follow.started = false;

@@ -26,6 +26,9 @@ enum stele_status follow_pin(struct stele *store, struct state **state_out,
                              struct index_reader **reader_out,
                              struct stele_error *error) STELE_MUST_CHECK;
 
+/* Forget what was read of the log. */
+void follow_drop_tail(struct stele *store);
+
 void follow_stop(struct stele *store);
 
 #endif

@@ -88,6 +88,11 @@ enum stele_status index_open(struct io_dir *dir,
 /* Accepts NULL. All readers released, no writer. */
 void index_close(struct index *index);
 
+/* In a child of the process that opened it: give up what can be given up without
+ * touching what is shared with the parent. LMDB's environment, with its mapping
+ * and descriptors, stays until the process ends or execs. Accepts NULL. */
+void index_forsake(struct index *index);
+
 /* No reader and no writer is out: it may be closed. */
 bool index_is_idle(struct index *index);
 
@@ -106,6 +111,10 @@ enum stele_status index_reader_acquire(
 
 /* Back to the pool; accepts NULL. Everything borrowed from it is gone. */
 void index_reader_release(struct index_reader *reader);
+
+/* In a child of the process that acquired it: forget it, and leave its slot, the
+ * parent's, alone. Accepts NULL; the index may be forsaken already. */
+void index_reader_forsake(struct index_reader *reader);
 
 /* The positions of this transaction; read when it was acquired. Borrowed. */
 const struct wal_position *index_reader_applied(const struct index_reader *r);

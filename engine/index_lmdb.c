@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <lmdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ struct index {
     uint32_t readers_in_use;
     bool writing;
     bool write_failed; /* A commit failed for another reason than space. */
+    struct index *next_forsaken;
 };
 
 struct index_reader {
@@ -630,6 +632,40 @@ void index_close(struct index *index)
     pthread_mutex_destroy(&index->mutex);
     free(index->name);
     free(index);
+}
+
+/*
+ * What a child inherited and may not close, kept where it can be seen to be no
+ * leak. LMDB knows no way to let go of an environment without clearing the
+ * parent's reader slots. Its descriptor of lock.mdb stays open for a second
+ * reason: closing it would drop the POSIX locks of an environment that the
+ * child has opened itself, and with them the protection of its readers.
+ */
+static _Atomic(struct index *) forsaken_indexes;
+static _Atomic(struct index_reader *) forsaken_readers;
+
+void index_forsake(struct index *index)
+{
+    if (index == NULL) {
+        return;
+    }
+    io_file_close(index->data);
+    index->data = NULL;
+    index->next_forsaken = atomic_load(&forsaken_indexes);
+    while (!atomic_compare_exchange_weak(&forsaken_indexes,
+                                         &index->next_forsaken, index)) {
+    }
+}
+
+void index_reader_forsake(struct index_reader *reader)
+{
+    if (reader == NULL) {
+        return;
+    }
+    reader->next_idle = atomic_load(&forsaken_readers);
+    while (!atomic_compare_exchange_weak(&forsaken_readers, &reader->next_idle,
+                                         reader)) {
+    }
 }
 
 bool index_is_idle(struct index *index)

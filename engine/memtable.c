@@ -205,6 +205,15 @@ void memtable_unref(struct memtable *memtable)
     }
 }
 
+bool memtable_is_still(struct memtable *memtable)
+{
+    if (pthread_mutex_trylock(&memtable->order_mutex) != 0) {
+        return false;
+    }
+    pthread_mutex_unlock(&memtable->order_mutex);
+    return true;
+}
+
 uint64_t memtable_bytes(const struct memtable *memtable)
 {
     return atomic_load_explicit(&memtable->bytes, memory_order_relaxed);

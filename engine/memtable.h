@@ -65,6 +65,10 @@ void memtable_ref(struct memtable *memtable);
 /* Accepts NULL; the last one frees. */
 void memtable_unref(struct memtable *memtable);
 
+/* Whether no thread is making an order of it. For a child of the process that
+ * made it, where such a thread would never end. */
+bool memtable_is_still(struct memtable *memtable);
+
 /* ---- The writer: one thread at a time -------------------------------------- */
 
 /* The hash of a key, to be computed once and used with every memtable that has

@@ -1,7 +1,9 @@
 /* engine/registry.c -- see engine/registry.h. */
 #include "engine/registry.h"
 
+#include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -9,12 +11,68 @@
 struct store_entry {
     uint64_t device;
     uint64_t inode;
+    uint64_t process;
+    struct io_file *lock_file; /* NULL: none, or inherited and given up. */
     struct store_entry *next;
 };
 
-/* The only state of the library that is not in a handle. */
+/* With LMDB environments that a child may not close (engine/index_lmdb.c), the
+ * only state of the library that is not in a handle. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct store_entry *entries;
+static _Atomic uint64_t process_number = 1;
+
+/* ---- Forks -------------------------------------------------------------------- */
+
+/* Held across the fork, so that the child finds the list whole. Never held for
+ * longer than a walk over it. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+static void in_child(void)
+{
+    atomic_fetch_add_explicit(&process_number, 1, memory_order_relaxed);
+    for (struct store_entry *entry = entries; entry != NULL;
+         entry = entry->next) {
+        io_file_close(entry->lock_file); /* The parent still has it. */
+        entry->lock_file = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+static int watch_result;
+
+static void watch_forks(void)
+{
+    watch_result = pthread_atfork(before_fork, in_parent, in_child);
+}
+
+uint64_t registry_process(void)
+{
+    /* Relaxed: it changes only while the process has one thread. */
+    return atomic_load_explicit(&process_number, memory_order_relaxed);
+}
+
+enum stele_status registry_check_process(uint64_t process,
+                                         struct stele_error *error)
+{
+    if (process == registry_process()) {
+        return STELE_OK;
+    }
+    return error_set(error, STELE_FORKED,
+                     "the handle belongs to the process that forked this one: "
+                     "only close it here, and open the store anew");
+}
+
+/* ---- Claims ------------------------------------------------------------------- */
 
 enum stele_status registry_claim(uint64_t device, uint64_t inode,
                                  struct store_entry **entry_out,
@@ -23,13 +81,17 @@ enum stele_status registry_claim(uint64_t device, uint64_t inode,
     struct store_entry *fresh = malloc(sizeof *fresh);
     const struct store_entry *entry;
 
-    if (fresh == NULL) {
+    pthread_once(&watch_once, watch_forks);
+    if (fresh == NULL || watch_result != 0) {
+        free(fresh);
         return error_no_memory(error, "store registry");
     }
-    *fresh = (struct store_entry){.device = device, .inode = inode};
+    *fresh = (struct store_entry){
+        .device = device, .inode = inode, .process = registry_process()};
     pthread_mutex_lock(&mutex);
     for (entry = entries; entry != NULL; entry = entry->next) {
-        if (entry->device == device && entry->inode == inode) {
+        if (entry->device == device && entry->inode == inode &&
+            entry->process == fresh->process) {
             break;
         }
     }
@@ -47,12 +109,21 @@ enum stele_status registry_claim(uint64_t device, uint64_t inode,
     return STELE_OK;
 }
 
+void registry_keep_lock(struct store_entry *entry, struct io_file *lock_file)
+{
+    pthread_mutex_lock(&mutex);
+    assert(entry->lock_file == NULL);
+    entry->lock_file = lock_file;
+    pthread_mutex_unlock(&mutex);
+}
+
 void registry_release(struct store_entry *entry)
 {
     if (entry == NULL) {
         return;
     }
     pthread_mutex_lock(&mutex);
+    io_file_close(entry->lock_file);
     for (struct store_entry **link = &entries; *link != NULL;
          link = &(*link)->next) {
         if (*link == entry) {

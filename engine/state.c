@@ -68,6 +68,39 @@ void state_publisher_deinit(struct state_publisher *publisher)
     mutex_deinit(&publisher->mutex);
 }
 
+static bool is_still(const struct state *state)
+{
+    for (int index = 0; index < STATE_LAYERS; index++) {
+        struct memtable *memtable = state->layers[index].memtable;
+
+        if (memtable != NULL && !memtable_is_still(memtable)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void state_publisher_forsake(struct state_publisher *publisher)
+{
+    struct state *current = atomic_load(&publisher->current);
+    struct state *next;
+
+    if (current == NULL || !mutex_try_lock(&publisher->mutex)) {
+        return;
+    }
+    current->retired_next = publisher->retired;
+    for (const struct state *state = current; state != NULL;
+         state = state->retired_next) {
+        if (!is_still(state)) {
+            return;
+        }
+    }
+    for (; current != NULL; current = next) {
+        next = current->retired_next;
+        state_free(current);
+    }
+}
+
 /* A slot that no other thread is using right now. Threads start at different
  * slots, so that they rarely meet. */
 static struct state_hazard *hazard_claim(struct state_publisher *publisher,

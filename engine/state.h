@@ -65,6 +65,10 @@ enum stele_status state_publisher_init(
 /* No state may be held any more. Accepts a zeroed one. */
 void state_publisher_deinit(struct state_publisher *publisher);
 
+/* In a child of the process that made it: free every state, whoever held it,
+ * unless a thread was in the midst of changing them. Nobody was inserting. */
+void state_publisher_forsake(struct state_publisher *publisher);
+
 /* The current state, with a reference. */
 struct state *state_acquire(struct state_publisher *publisher);
 void state_release(struct state *state);

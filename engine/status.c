@@ -163,7 +163,11 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
                               struct stele_error *error)
 {
     struct stele_stats found = {0};
+    const enum stele_status status = store_check_process(store, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (stats->size == 0 || stats->size > sizeof found) {
         return error_set(error, STELE_INVALID,
                          "statistics of %zu bytes: set size to sizeof",

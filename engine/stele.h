@@ -28,6 +28,14 @@
  * Threads   A store may be used by any number of threads at once. A batch, a
  *           view, and the cursors of one view belong to one thread at a time.
  *           No call is async-signal-safe.
+ * Forks     A handle belongs to the process that opened it. In a child made by
+ *           fork(), calls on an inherited store, view or cursor return
+ *           STELE_FORKED; closing them works, in any order, touches nothing of
+ *           the parent's, and gives back descriptors and most of the memory.
+ *           (LMDB's part of the handle stays until the child ends or execs.)
+ *           The parent alone keeps the lock. The child may open the store
+ *           itself at any time, as any other process might. Batches are plain
+ *           memory and work on.
  * Memory    What the caller passes is copied. What Stele returns by pointer is
  *           borrowed; each function says until when. Destructors accept NULL.
  * Order     Keys compare as unsigned bytes, a proper prefix first.

@@ -17,10 +17,17 @@
 #include "engine/commit.h"
 #include "engine/enter.h"
 #include "engine/follow.h"
+#include "engine/forsake.h"
 #include "engine/keepers.h"
 #include "engine/open.h"
 #include "engine/options.h"
 #include "engine/registry.h"
+
+enum stele_status store_check_process(const struct stele *store,
+                                      struct stele_error *error)
+{
+    return registry_check_process(store->process, error);
+}
 
 /* ---- Poison and anchor ------------------------------------------------------------ */
 
@@ -107,8 +114,7 @@ static void store_free(struct stele *store)
     wal_anchor_close(&store->anchor_file);
     io_dir_close(store->wal_dir);
     io_dir_close(store->dir);
-    io_file_close(store->lock_file); /* Gives the lock up: last. */
-    registry_release(store->registry);
+    registry_release(store->registry); /* Gives the lock up: last. */
     mutex_deinit(&store->prepare_mutex);
     mutex_deinit(&store->anchor_mutex);
     mutex_deinit(&store->poison_mutex);
@@ -137,6 +143,7 @@ static struct stele *store_allocate(const struct stele_options *options,
         store->options.segment_bytes = tuning->segment_bytes;
     }
     store->io = tuning->io;
+    store->process = registry_process();
     store->read_only = options->mode == STELE_OPEN_READ_ONLY;
     mutex_init(&store->prepare_mutex);
     mutex_init(&store->anchor_mutex);
@@ -262,6 +269,10 @@ enum stele_status stele_close(struct stele *store, struct stele_error *error)
     uint64_t views;
 
     if (store == NULL) {
+        return STELE_OK;
+    }
+    if (store_check_process(store, NULL) != STELE_OK) {
+        store_forsake(store);
         return STELE_OK;
     }
     mutex_lock(&store->views_mutex);

@@ -115,8 +115,9 @@ struct stele {
     struct io *io;
     struct io_dir *dir;
     struct io_dir *wal_dir;
-    struct io_file *lock_file;
+    struct io_file *lock_file;    /* The registry's, which closes it. */
     struct store_entry *registry; /* This process's claim on the directory. */
+    uint64_t process;             /* Which one that is: engine/registry.h. */
     enum io_fs_kind fs_kind;
     bool read_only;
     uint64_t hash_seed;
@@ -208,6 +209,10 @@ enum stele_status store_open(const char *path,
 /* Drop the handle as a killed process would: nothing is synced or written. For
  * tests. No view may be open. */
 void store_abandon(struct stele *store);
+
+/* OK, or FORKED: first in every call, before anything else is looked at. */
+enum stele_status store_check_process(
+    const struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
 
 /* The failure after which nothing is written any more. The first one counts. */
 void store_poison(struct stele *store, const struct stele_error *error);

@@ -25,8 +25,11 @@ enum stele_status stele_table_next(
     struct stele_cursor *cursor = NULL;
     struct cursor_entry entry;
     struct full_key behind;
-    enum stele_status status = STELE_OK;
+    enum stele_status status = view_check_process(view, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (after != NULL) {
         status = limit_check_table(after, error);
         if (status != STELE_OK) {
@@ -62,8 +65,11 @@ enum stele_status stele_table_lsn(struct stele_view *view, const char *table,
 {
     struct lookup_value found;
     struct full_key row;
-    enum stele_status status = limit_check_table(table, error);
+    enum stele_status status = view_check_process(view, error);
 
+    if (status == STELE_OK) {
+        status = limit_check_table(table, error);
+    }
     if (status == STELE_OK) {
         status = view_check(view, error);
     }
@@ -217,8 +223,11 @@ enum stele_status stele_table_count(struct stele_view *view, const char *table,
     struct full_key first;
     struct full_key end;
     uint64_t count;
-    enum stele_status status = limit_check_table(table, error);
+    enum stele_status status = view_check_process(view, error);
 
+    if (status == STELE_OK) {
+        status = limit_check_table(table, error);
+    }
     if (status == STELE_OK) {
         status = view_check(view, error);
     }

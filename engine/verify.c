@@ -273,8 +273,11 @@ enum stele_status stele_verify(struct stele *store,
         .store = store, .finding = finding, .context = context};
     struct stele_error local;
     struct stele_error *reason = error == NULL ? &local : error;
-    enum stele_status status;
+    enum stele_status status = store_check_process(store, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (report->size == 0 || report->size > sizeof *report) {
         return error_set(error, STELE_INVALID,
                          "a report of %zu bytes: set size to sizeof",

@@ -19,6 +19,7 @@
 #include "engine/follow.h"
 #include "engine/limits.h"
 #include "engine/lookup.h"
+#include "engine/registry.h"
 
 enum { VIEW_TRIES_MAX = 1000 };
 
@@ -73,13 +74,18 @@ enum stele_status stele_view_open(struct stele *store,
                                   struct stele_view **view_out,
                                   struct stele_error *error)
 {
-    struct stele_view *view = calloc(1, sizeof *view);
-    enum stele_status status;
+    enum stele_status status = store_check_process(store, error);
+    struct stele_view *view;
 
+    if (status != STELE_OK) {
+        return status;
+    }
+    view = calloc(1, sizeof *view);
     if (view == NULL) {
         return error_no_memory(error, "view");
     }
     view->store = store;
+    view->process = store->process;
     view->opened_ns = io_clock_monotonic_ns(store->io);
     mutex_lock(&store->views_mutex);
     if (store->views_open >= store->options.views_max) {
@@ -126,6 +132,12 @@ void stele_view_close(struct stele_view *view)
     }
     store = view->store;
     cursor_orphan_all(view);
+    if (view_check_process(view, NULL) != STELE_OK) {
+        /* What it pins is the parent's, or went with the store. */
+        index_reader_forsake(view->reader);
+        free(view);
+        return;
+    }
     unpin(view);
     mutex_lock(&store->views_mutex);
     if (view->prev != NULL) {
@@ -144,6 +156,12 @@ void stele_view_close(struct stele_view *view)
 uint64_t stele_view_lsn(const struct stele_view *view)
 {
     return view->lsn;
+}
+
+enum stele_status view_check_process(const struct stele_view *view,
+                                     struct stele_error *error)
+{
+    return registry_check_process(view->process, error);
 }
 
 enum stele_status view_check(struct stele_view *view, struct stele_error *error)
@@ -200,8 +218,11 @@ enum stele_status stele_view_get(struct stele_view *view, const char *table,
                                  struct stele_error *error)
 {
     struct lookup_value found;
-    enum stele_status status;
+    enum stele_status status = view_check_process(view, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
     if (view->store->options.view_age_max_ms != 0) {
         return error_set(error, STELE_INVALID,
                          "zero-copy reads are refused while view_age_max_ms is "
@@ -223,9 +244,11 @@ enum stele_status stele_view_copy(struct stele_view *view, const char *table,
                                   struct stele_error *error)
 {
     struct lookup_value found;
-    const enum stele_status status =
-        get(view, table, key, key_bytes, &found, error);
+    enum stele_status status = view_check_process(view, error);
 
+    if (status == STELE_OK) {
+        status = get(view, table, key, key_bytes, &found, error);
+    }
     if (status != STELE_OK) {
         return status;
     }

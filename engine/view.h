@@ -11,7 +11,8 @@
 #include "engine/store.h"
 
 struct stele_view {
-    struct stele *store;
+    struct stele *store;         /* In a child: perhaps closed already. */
+    uint64_t process;            /* The store's. */
     struct state *state;         /* Pinned; NULL once expired. */
     struct index_reader *reader; /* NULL: no base, or expired. */
     uint64_t lsn;
@@ -20,6 +21,10 @@ struct stele_view {
     struct stele_view *next;      /* In store->views. */
     struct stele_view *prev;
 };
+
+/* OK, or FORKED: first in every call, before anything else is looked at. */
+enum stele_status view_check_process(
+    const struct stele_view *view, struct stele_error *error) STELE_MUST_CHECK;
 
 /* OK, or EXPIRED, after which the view holds nothing any more. */
 enum stele_status view_check(struct stele_view *view,

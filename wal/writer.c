@@ -85,18 +85,31 @@ enum stele_status wal_writer_create(struct io_dir *wal_dir,
     return STELE_OK;
 }
 
-void wal_writer_destroy(struct wal_writer *writer)
+static void close_segments(struct wal_writer *writer)
 {
-    if (writer == NULL) {
-        return;
-    }
     wal_segment_close(&writer->segment);
     for (size_t index = 0; index < writer->prepared_count; index++) {
         wal_segment_close(&writer->prepared[index]);
     }
     free(writer->prepared);
+}
+
+void wal_writer_destroy(struct wal_writer *writer)
+{
+    if (writer == NULL) {
+        return;
+    }
+    close_segments(writer);
     mutex_deinit(&writer->mutex);
     free(writer);
+}
+
+void wal_writer_forsake(struct wal_writer *writer)
+{
+    if (writer != NULL && mutex_try_lock(&writer->mutex)) {
+        close_segments(writer);
+        free(writer);
+    }
 }
 
 bool wal_writer_has_room(const struct wal_writer *writer, uint64_t body_bytes)

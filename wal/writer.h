@@ -43,6 +43,10 @@ enum stele_status wal_writer_create(struct io_dir *wal_dir,
 /* Does not sync. Accepts NULL. */
 void wal_writer_destroy(struct wal_writer *writer);
 
+/* In a child of the process that made it: close the files, unless a thread was in
+ * the midst of changing which there are. Nobody held the role. */
+void wal_writer_forsake(struct wal_writer *writer);
+
 /* Whether a unit with this body fits behind the last one. */
 bool wal_writer_has_room(const struct wal_writer *writer, uint64_t body_bytes);
 

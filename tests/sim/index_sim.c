@@ -212,6 +212,11 @@ void index_close(struct index *index)
     }
 }
 
+void index_forsake(struct index *index)
+{
+    free(index); /* Simulated processes do not fork. */
+}
+
 bool index_is_idle(struct index *index)
 {
     return index->readers_in_use == 0 && !index->writing;
@@ -266,6 +271,11 @@ void index_reader_release(struct index_reader *reader)
         sim_map_unref(reader->map);
         free(reader);
     }
+}
+
+void index_reader_forsake(struct index_reader *reader)
+{
+    index_reader_release(reader);
 }
 
 const struct wal_position *index_reader_applied(const struct index_reader *r)
