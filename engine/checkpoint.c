@@ -371,12 +371,17 @@ enum stele_status checkpoint_begin(struct stele *store,
                                    struct checkpoint **checkpoint_out,
                                    struct stele_error *error)
 {
-    struct state *current = state_acquire(&store->publisher);
-    struct state *next = state_allocate();
     struct wal_position applied;
     struct wal_position end;
-    enum stele_status status;
+    struct state *current;
+    struct state *next;
+    enum stele_status status = store_check_lock(store, error);
 
+    if (status != STELE_OK) {
+        return status;
+    }
+    current = state_acquire(&store->publisher);
+    next = state_allocate();
     mutex_lock(&store->keeper_mutex);
     assert(store->frozen);
     applied = store->applied;

@@ -173,6 +173,11 @@ static void make_room_in_log(struct stele *store, struct commit_request *group)
             return;
         }
     }
+    status = store_check_lock(store, &error);
+    if (status != STELE_OK) {
+        commit_decide_batches(group, status, &error);
+        return;
+    }
     status = wal_writer_rotate(store->writer, &error);
     if (status != STELE_OK) {
         store_poison(store, &error);

@@ -56,6 +56,48 @@ enum stele_status store_check_writable(struct stele *store,
                      store->poison_error.message);
 }
 
+static enum stele_status compare_lock(struct stele *store,
+                                      struct stele_error *error)
+{
+    struct io_file_info locked;
+    struct io_file_info named;
+    enum stele_status status = io_file_info(store->lock_file, &locked, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_info(store->dir, STORE_LOCK_NAME, &named, error);
+    if (status == STELE_NOT_FOUND) {
+        return error_set(error, STELE_LOCKED,
+                         "LOCK: expected the file that this process has locked "
+                         "(inode %" PRIu64 "), but it is missing",
+                         locked.inode);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    if (named.inode != locked.inode || named.device != locked.device) {
+        return error_set(error, STELE_LOCKED,
+                         "LOCK: expected the file that this process has locked "
+                         "(inode %" PRIu64 "), found another (inode %" PRIu64
+                         ")",
+                         locked.inode, named.inode);
+    }
+    return STELE_OK;
+}
+
+enum stele_status store_check_lock(struct stele *store,
+                                   struct stele_error *error)
+{
+    struct stele_error failure;
+
+    if (compare_lock(store, &failure) != STELE_OK) {
+        /* Not being able to tell is no reason to write on. */
+        store_poison(store, &failure);
+    }
+    return store_check_writable(store, error);
+}
+
 enum stele_status store_write_anchor(struct stele *store,
                                      store_anchor_change *change,
                                      const void *context,
@@ -254,6 +296,9 @@ static enum stele_status finish_writing(struct stele *store,
     if (status == STELE_OK && !store->options.skip_close_checkpoint) {
         /* A full disk costs the next open some replay, no more. */
         checkpointed = checkpoint_at_close(store, error);
+    }
+    if (status == STELE_OK) {
+        status = store_check_lock(store, error);
     }
     if (status == STELE_OK) {
         /* A clean end is one that the next open need not look behind. */

@@ -220,6 +220,14 @@ void store_poison(struct stele *store, const struct stele_error *error);
 enum stele_status store_check_writable(
     struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
 
+/* Whether the name LOCK still leads to the file that we have locked. If not,
+ * another process can lock another file of that name and write beside us: then
+ * the store is poisoned here, and POISONED returned. Asked where much is about to
+ * be written that another writer would not expect: at a rotation, a checkpoint,
+ * and before the end is declared clean. */
+enum stele_status store_check_lock(struct stele *store,
+                                   struct stele_error *error) STELE_MUST_CHECK;
+
 /* Write the anchor with what `change` makes of it. Any failure but NO_SPACE
  * poisons. */
 typedef void store_anchor_change(struct wal_anchor *anchor,
