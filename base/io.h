@@ -197,7 +197,10 @@ const char *io_file_name(const struct io_file *file);
 /* Accepts NULL. Does not sync. */
 void io_file_close(struct io_file *file);
 
-/* ---- Clock and randomness ----------------------------------------------- */
+/* ---- The process, clock and randomness ---------------------------------- */
+
+/* Whose files this process makes. */
+uint32_t io_effective_uid(void);
 
 uint64_t io_clock_wall_ns(struct io *io);      /* Since 1970; may jump. */
 uint64_t io_clock_monotonic_ns(struct io *io); /* Never goes back. */

@@ -327,6 +327,11 @@ static void posix_describe_process(struct io *io, char *target, size_t bytes)
     snprintf(target, bytes, "pid %ld on %s", (long)getpid(), host);
 }
 
+uint32_t io_effective_uid(void)
+{
+    return geteuid();
+}
+
 static const struct io_calls posix_calls = {
     .open_dir = posix_open_dir,
     .make_dir = posix_make_dir,

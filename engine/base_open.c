@@ -43,6 +43,45 @@ static enum stele_status data_info(struct stele *store, const char *dir_name,
     return status;
 }
 
+/*
+ * Whether nobody but the store's owner can have a hand in the file: LMDB maps it
+ * and follows what it finds, so whoever can write it can crash us at any time.
+ *
+ * The owner of the store is who owns ANCHOR, not who owns the directory: a
+ * directory is often made by root for a service. Files of our own are accepted
+ * as well: root may open a store of another user, and would otherwise refuse the
+ * index that it has just rebuilt there. (Its user then sets that one aside; the
+ * index is expendable.)
+ */
+static enum stele_status check_hands(struct stele *store,
+                                     const struct io_file_info *info,
+                                     bool *ours_out, struct stele_error *why,
+                                     struct stele_error *error)
+{
+    struct io_file_info anchor;
+    const uint32_t own_uid = io_effective_uid();
+    const enum stele_status status =
+        io_file_info(store->anchor_file.file, &anchor, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    *ours_out = false;
+    if (info->owner_uid != anchor.owner_uid && info->owner_uid != own_uid) {
+        error_set(why, STELE_FOREIGN,
+                  "index/data.mdb belongs to user %" PRIu32 ", not to %" PRIu32
+                  " like ANCHOR, nor to %" PRIu32 " like this process",
+                  info->owner_uid, anchor.owner_uid, own_uid);
+    } else if (info->link_count != 1) {
+        error_set(why, STELE_FOREIGN,
+                  "index/data.mdb has %" PRIu64 " names, expected one",
+                  info->link_count);
+    } else {
+        *ours_out = true;
+    }
+    return STELE_OK;
+}
+
 /* Is it the file that ANCHOR names? */
 static enum stele_status check_identity(struct stele *store, bool *ours_out,
                                         struct stele_error *why,
@@ -72,15 +111,17 @@ static enum stele_status check_identity(struct stele *store, bool *ours_out,
     if (status != STELE_OK) {
         return status; /* EACCES, EMFILE, EIO are not absence. */
     }
-    if (info.type != IO_TYPE_REGULAR ||
-        info.inode != store->anchor.index_inode ||
+    if (info.type != IO_TYPE_REGULAR) {
+        error_set(why, STELE_FOREIGN, "index/data.mdb is not a regular file");
+        return STELE_OK;
+    }
+    if (info.inode != store->anchor.index_inode ||
         info.birth_time_ns != store->anchor.index_birth_ns) {
         error_set(why, STELE_FOREIGN,
                   "index/data.mdb is not the file that ANCHOR names (a copy?)");
         return STELE_OK;
     }
-    *ours_out = true;
-    return STELE_OK;
+    return check_hands(store, &info, ours_out, why, error);
 }
 
 /* Open it with a reader slot; or without one, if only reading is asked for, no

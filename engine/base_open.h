@@ -4,7 +4,8 @@
  *
  * LMDB crashes on garbage, so a file that is not provably ours is never handed
  * to it: index/data.mdb must be the very file that ANCHOR names (inode and birth
- * time: a copy is another file), a regular one, and as long as its meta page
+ * time: a copy is another file), a regular one of the store's owner (or our own)
+ * without a second name, and as long as its meta page
  * claims (engine/index_file.h). Then its uuid, generation and positions must check
  * against the log. Otherwise it is set aside in quarantine/ and built anew: the
  * log is the truth, the index is expendable.
