@@ -159,6 +159,25 @@ static void read_recovery_stats(const struct stele *store,
     stats->recovery_replayed_records = store->replayed_records;
 }
 
+static const char *fs_warning(enum io_fs_kind kind)
+{
+    switch (kind) {
+    case IO_FS_OVERWRITE:
+    case IO_FS_COPY_ON_WRITE:
+        return NULL;
+    case IO_FS_VOLATILE:
+        return "the store is on a file system in memory: nothing of it "
+               "outlives the machine";
+    case IO_FS_LAYERED:
+        return "the store is on a layered file system (overlay, FUSE): it is "
+               "only as durable as what lies below";
+    case IO_FS_NETWORK:
+        return "the store is on a network file system: neither locks nor "
+               "syncs can be trusted";
+    }
+    return NULL;
+}
+
 enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
                               struct stele_error *error)
 {
@@ -193,6 +212,7 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
     mutex_unlock(&store->anchor_mutex);
     found.segment_bytes = store->segment_bytes;
     found.index_rebuilt = store->index_rebuilt;
+    found.fs_warning = fs_warning(store->fs_kind);
     found.size = stats->size;
     memcpy(stats, &found, stats->size);
     return STELE_OK;

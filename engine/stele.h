@@ -122,7 +122,8 @@ struct stele_options {
      * to have been acknowledged. 0: unknown. */
     uint64_t min_expected_lsn;
 
-    /* Open on NFS, SMB or 9p, where neither locks nor syncs can be trusted. */
+    /* Open on NFS, SMB or 9p, where neither locks nor syncs can be trusted. (On
+     * tmpfs, overlay and FUSE a store opens, and stele_stats() has a warning.) */
     bool allow_unsafe_fs;
     /* Leave the memtable to the log at close instead of taking a checkpoint:
      * closing is quicker, the next open replays. */
@@ -483,6 +484,10 @@ struct stele_stats {
      * disk): it shows only what is proven. */
     bool tail_unproven;
     struct stele_error last_checkpoint_error; /* .status OK: the last worked. */
+
+    /* What to know about the file system: that it is in memory, layered over
+     * another, or a network's. Static; NULL: nothing. */
+    const char *fs_warning;
 };
 
 STELE_API enum stele_status stele_stats(

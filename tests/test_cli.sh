@@ -121,6 +121,30 @@ does "init takes a segment length" 0 init small --segment-bytes 1048576
 does "stat prints it" 0 stat small --json
 grep -q '"segment_bytes":1048576' out || fail "segment_bytes in stat"
 
+# ---- The kind of file system ------------------------------------------------
+
+warning="the store is on a file system in memory: nothing of it outlives the machine"
+if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] && [ -w /dev/shm ]; then
+    volatile=$(mktemp -d /dev/shm/stele-test-XXXXXX)
+    trap 'rm -rf "$work" "$volatile"' EXIT
+    for verb in init "put t k v" "delete t k" stat; do
+        read -r name rest <<<"$verb"
+        # shellcheck disable=SC2086
+        does "$name on a tmpfs warns" 0 "$name" "$volatile/store" $rest
+        says "stele: $name: note: $warning"
+        [ "$(wc -l <err)" = 1 ] || fail "$name warns once"
+    done
+    does "get on a tmpfs does not warn" 1 get "$volatile/store" t k
+    ! grep -q note err || fail "a note of get"
+    does "stat --json has the warning as a field" 0 stat "$volatile/store" --json
+    grep -qF "\"fs_warning\":\"$warning\"" out || fail "fs_warning"
+    [ ! -s err ] || fail "and not on stderr"
+fi
+if [ "$(stat -f -c %T .)" = ext2/ext3 ] || [ "$(stat -f -c %T .)" = xfs ]; then
+    does "stat on a disk has no warning" 0 stat store --json
+    grep -qF '"fs_warning":null' out || fail "no fs_warning"
+fi
+
 does "an empty store has no tables" 0 tables store
 [ ! -s out ] || fail "no tables"
 does "an empty store lists nothing" 0 list store

@@ -68,5 +68,9 @@ int cmd_init(int argc, char **argv)
     if (status != STELE_OK) {
         return report_error(status, &error);
     }
-    return store_close(store, print_created(arguments.items[0], store, &mode));
+    code = print_created(arguments.items[0], store, &mode);
+    if (code == EXIT_DONE) {
+        code = store_note_file_system(store);
+    }
+    return store_close(store, code);
 }

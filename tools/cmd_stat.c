@@ -1,5 +1,6 @@
 /* tools/cmd_stat.c -- stele stat: what the store says of itself. */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/stele.h"
 #include "tools/commands.h"
@@ -55,9 +56,18 @@ static void print_stats(const struct stele_stats *stats,
         output_hex(stdout, uuid);
         fputs("\",", stdout);
         print_numbers(stats, mode);
-        printf(",\"recovery_row\":\"%c\",\"index_rebuilt\":%s}\n",
+        printf(",\"recovery_row\":\"%c\",\"index_rebuilt\":%s,"
+               "\"fs_warning\":",
                stats->recovery_row == '\0' ? '?' : stats->recovery_row,
                rebuilt);
+        if (stats->fs_warning == NULL) {
+            fputs("null", stdout);
+        } else {
+            output_json_string(
+                stdout, (struct bytes){.data = stats->fs_warning,
+                                       .size = strlen(stats->fs_warning)});
+        }
+        fputs("}\n", stdout);
         return;
     }
     printf("%-28s", "uuid");
@@ -68,6 +78,9 @@ static void print_stats(const struct stele_stats *stats,
            stats->recovery_row == '\0' ? '?' : stats->recovery_row,
            recovery_text(stats->recovery_row));
     printf("%-28s%s\n", "index_rebuilt", rebuilt);
+    if (stats->fs_warning != NULL) {
+        report_note("%s", stats->fs_warning);
+    }
 }
 
 int cmd_stat(int argc, char **argv)

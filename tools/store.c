@@ -25,9 +25,34 @@ static int store_open(const char *path, enum stele_open_mode mode,
     return status == STELE_OK ? EXIT_DONE : report_error(status, &error);
 }
 
+int store_note_file_system(struct stele *store)
+{
+    struct stele_stats stats = {.size = sizeof stats};
+    struct stele_error error = {0};
+    const enum stele_status status = stele_stats(store, &stats, &error);
+
+    if (status != STELE_OK) {
+        return report_error(status, &error);
+    }
+    if (stats.fs_warning != NULL) {
+        report_note("%s", stats.fs_warning);
+    }
+    return EXIT_DONE;
+}
+
 int store_open_writing(const char *path, struct stele **store_out)
 {
-    return store_open(path, STELE_OPEN_EXISTING, store_out);
+    struct stele *store = NULL;
+    int code = store_open(path, STELE_OPEN_EXISTING, &store);
+
+    if (code == EXIT_DONE) {
+        code = store_note_file_system(store);
+    }
+    if (code != EXIT_DONE) {
+        return store_close(store, code);
+    }
+    *store_out = store;
+    return EXIT_DONE;
 }
 
 int store_open_reading(const char *path, struct stele **store_out)

@@ -10,7 +10,11 @@
 #include "tools/exit_code.h"
 #include "tools/output.h"
 
-/* The store in directory `path`, which must exist, for writing. */
+/* What to know about the file system of a store that was opened for writing, on
+ * stderr; nothing, mostly. Returns the exit code. */
+int store_note_file_system(struct stele *store);
+
+/* The store in directory `path`, which must exist, for writing; with that note. */
 int store_open_writing(const char *path, struct stele **store_out);
 
 /* The same for reading only: works while another process writes. */
