@@ -172,6 +172,31 @@ static int fault_allocate(struct io *self, int fd, uint64_t bytes)
     return io_posix()->calls->allocate(io_posix(), fd, bytes);
 }
 
+static int fault_info(struct io *self, int fd, const char *name,
+                      struct io_file_info *info_out)
+{
+    int sys_errno;
+
+    (void)self;
+    if (name != NULL && strikes(IO_FAULT_INFO, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->info(io_posix(), fd, name, info_out);
+}
+
+static int fault_truncate(struct io *self, int fd, uint64_t bytes)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    if (strikes(IO_FAULT_GROW, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->truncate(io_posix(), fd, bytes);
+}
+
 static int fault_rename(struct io *self, int from_fd, const char *from,
                         int to_fd, const char *to)
 {
@@ -194,6 +219,8 @@ static void fill_calls(void)
     calls.sync_dir = fault_sync_dir;
     calls.allocate = fault_allocate;
     calls.rename = fault_rename;
+    calls.info = fault_info;
+    calls.truncate = fault_truncate;
 }
 
 struct io *io_fault_io(void)

@@ -20,6 +20,8 @@ enum io_fault_call {
     IO_FAULT_SYNC_DIR,
     IO_FAULT_ALLOCATE,
     IO_FAULT_RENAME,
+    IO_FAULT_INFO, /* By name. */
+    IO_FAULT_GROW,
 };
 
 enum { IO_FAULT_FOREVER = -1 };
