@@ -21,6 +21,8 @@ struct bench_size {
     uint64_t repeats_small; /* In a round, of what takes well below 1 ms. */
     uint64_t repeats_large;
     uint64_t threads_ms; /* For each number of threads. */
+    uint64_t open_items; /* In the index of the larger store. */
+    uint64_t open_tail;  /* Records that are not. */
 };
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
@@ -51,5 +53,6 @@ extern const struct bench_workload workload_put;
 extern const struct bench_workload workload_batch_delete;
 extern const struct bench_workload workload_prefix_delete;
 extern const struct bench_workload workload_threads;
+extern const struct bench_workload workload_open;
 
 #endif

@@ -33,17 +33,16 @@ static const char usage[] =
     "not be run.\n"
     "\n"
     "  --rounds N        default 5\n"
-    "  --only WORKLOAD   put, batch_delete, prefix_delete, or threads; may be\n"
-    "                    given more than once\n"
+    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, or open; "
+    "may\n"
+    "                    be given more than once\n"
     "  --quick           a few seconds at small sizes; no bars\n"
     "  --strict          a goal that is missed counts as a bar\n"
     "  --json            one object a line\n";
 
 static const struct bench_workload *const workloads[] = {
-    &workload_put,
-    &workload_batch_delete,
-    &workload_prefix_delete,
-    &workload_threads,
+    &workload_put,     &workload_batch_delete, &workload_prefix_delete,
+    &workload_threads, &workload_open,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -53,6 +52,8 @@ static const struct bench_size full_size = {
     .repeats_small = 1000,
     .repeats_large = 5,
     .threads_ms = 1000,
+    .open_items = 1000000,
+    .open_tail = 10000,
 };
 
 static const struct bench_size quick_size = {
@@ -61,6 +62,8 @@ static const struct bench_size quick_size = {
     .repeats_small = 50,
     .repeats_large = 1,
     .threads_ms = 50,
+    .open_items = 10000,
+    .open_tail = 500,
 };
 
 struct request {

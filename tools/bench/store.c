@@ -21,7 +21,7 @@ const char item_value[ITEM_VALUE_BYTES] =
     "\"topicFilterType\":\"SINGLE_TAG\",\"topicName\":\"item\","
     "\"topicSysFlag\":0,\"writeQueueNums\":8}";
 
-struct stele *bench_store_create(const char *directory)
+static struct stele *open_in(const char *directory, enum stele_open_mode mode)
 {
     struct stele_options options;
     struct stele_error error = {0};
@@ -29,7 +29,7 @@ struct stele *bench_store_create(const char *directory)
     char path[4096];
 
     stele_options_init(&options);
-    options.mode = STELE_OPEN_CREATE_NEW;
+    options.mode = mode;
     options.segment_bytes = SEGMENT_BYTES;
     options.memtable_bytes = MEMTABLE_BYTES;
     /* The rounds say when: none in the middle of a measurement. */
@@ -37,6 +37,16 @@ struct stele *bench_store_create(const char *directory)
     snprintf(path, sizeof path, "%s/store", directory);
     must(stele_open(path, &options, &store, &error), &error);
     return store;
+}
+
+struct stele *bench_store_create(const char *directory)
+{
+    return open_in(directory, STELE_OPEN_CREATE_NEW);
+}
+
+struct stele *bench_store_open(const char *directory)
+{
+    return open_in(directory, STELE_OPEN_EXISTING);
 }
 
 void bench_store_close(struct stele *store)

@@ -16,6 +16,8 @@ extern const char item_value[ITEM_VALUE_BYTES];
 
 /* A new store in directory/store, with segments that hold the largest batch. */
 struct stele *bench_store_create(const char *directory);
+/* The same one again. */
+struct stele *bench_store_open(const char *directory);
 void bench_store_close(struct stele *store);
 
 /* item/000...number */
