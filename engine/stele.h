@@ -153,6 +153,9 @@ static inline void stele_options_init(struct stele_options *options)
  * touched. A directory that is no store is STELE_FOREIGN, or STELE_NOT_FOUND if
  * it does not exist or is empty.
  *
+ * LOCK must be left alone, also when nobody seems to have it: a writer that finds
+ * it gone or replaced poisons its handle, because another may have come in.
+ *
  * Takes time in proportion to the log since the last checkpoint, not to the
  * size of the state.
  */
