@@ -20,12 +20,80 @@
 #include "engine/enter.h"
 #include "engine/follow.h"
 #include "engine/keepers.h"
-#include "engine/options.h"
 #include "engine/replay.h"
 #include "engine/verdict.h"
 #include "wal/segment.h"
 
 enum { SETTLE_TRIES_MAX = 10 };
+
+/* Numbers that only count up: below this they never come near their end, so that
+ * nothing that adds to them can wrap, and no LSN is ever given twice. */
+#define COUNTER_MAX (UINT64_MAX / 2)
+
+static enum stele_status check_counter(const char *what, uint64_t value,
+                                       struct stele_error *error)
+{
+    if (value <= COUNTER_MAX) {
+        return STELE_OK;
+    }
+    return error_set(error, STELE_CORRUPT,
+                     "row E: %s is %" PRIu64 ", expected at most %" PRIu64,
+                     what, value, COUNTER_MAX);
+}
+
+/* What the checksum says was written, but no program of ours writes. */
+static enum stele_status check_anchor(const struct wal_anchor *anchor,
+                                      struct stele_error *error)
+{
+    const struct {
+        const char *what;
+        uint64_t value;
+    } counters[] = {
+        {"ANCHOR: offset 24: slot sequence", anchor->slot_sequence},
+        {"ANCHOR: offset 72: incarnation", anchor->incarnation},
+        {"ANCHOR: offset 80: LSN floor", anchor->lsn_floor},
+        {"ANCHOR: offset 88: segment last", anchor->segment_last},
+        {"ANCHOR: offset 136: index generation", anchor->index_generation},
+        {"ANCHOR: offset 168: durable LSN", anchor->durable.lsn},
+        {"ANCHOR: offset 168: durable unit", anchor->durable.unit},
+    };
+    enum stele_status status = STELE_OK;
+
+    for (size_t index = 0;
+         status == STELE_OK && index < sizeof counters / sizeof *counters;
+         index++) {
+        status =
+            check_counter(counters[index].what, counters[index].value, error);
+    }
+    if (status == STELE_OK &&
+        (anchor->segment_bytes < WAL_SEGMENT_BYTES_MIN ||
+         anchor->segment_bytes > WAL_SEGMENT_BYTES_MAX ||
+         anchor->segment_bytes % WAL_SEGMENT_HEADER_BYTES != 0)) {
+        status = error_set(error, STELE_CORRUPT,
+                           "row E: ANCHOR: offset 104: segments of %" PRIu64
+                           " bytes, expected %" PRIu64 " to %" PRIu64
+                           ", a multiple of %d",
+                           anchor->segment_bytes, WAL_SEGMENT_BYTES_MIN,
+                           WAL_SEGMENT_BYTES_MAX, WAL_SEGMENT_HEADER_BYTES);
+    }
+    return status;
+}
+
+/* The same of what recovery found: records carry checksums, not promises. */
+static enum stele_status check_end(const struct wal_recovery *recovery,
+                                   struct stele_error *error)
+{
+    enum stele_status status =
+        check_counter("the log's last LSN", recovery->end.lsn, error);
+
+    if (status == STELE_OK) {
+        status =
+            check_counter("the log's last unit", recovery->end.unit, error);
+    }
+    return status == STELE_OK ? check_counter("the log's last segment",
+                                              recovery->segment_last, error)
+                              : status;
+}
 
 enum stele_status open_anchor(struct stele *store, struct stele_error *error)
 {
@@ -36,16 +104,7 @@ enum stele_status open_anchor(struct stele *store, struct stele_error *error)
     if (status == STELE_OK) {
         store->uuid = store->anchor.uuid;
         store->segment_bytes = store->anchor.segment_bytes;
-        status = options_check_range(
-            "ANCHOR: segment bytes", store->segment_bytes,
-            WAL_SEGMENT_BYTES_MIN, WAL_SEGMENT_BYTES_MAX, error);
-    }
-    if (status == STELE_OK &&
-        store->segment_bytes % WAL_SEGMENT_HEADER_BYTES != 0) {
-        status = error_set(error, STELE_CORRUPT,
-                           "ANCHOR: offset 104: segments of %" PRIu64
-                           " bytes, not a multiple of %d",
-                           store->segment_bytes, WAL_SEGMENT_HEADER_BYTES);
+        status = check_anchor(&store->anchor, error);
     }
     if (status == STELE_OK) {
         status =
@@ -155,6 +214,9 @@ static enum stele_status settle_the_end(struct stele *store,
     for (int tries = 1;; tries++) {
         enum stele_status status = verdict_reach(store, verdict, error);
 
+        if (status == STELE_OK) {
+            status = check_end(&store->recovery, error);
+        }
         /* ---- The verdict is in: up to here only LOCK was written. ---- */
         if (status == STELE_OK) {
             status = take_possession(store, &verdict->input, error);

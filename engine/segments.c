@@ -33,7 +33,8 @@ static enum stele_status offer_segment(struct stele *store, uint64_t seq,
         return status;
     }
     status = wal_segment_is_unused(&segment, &unused, error);
-    if (status == STELE_OK && unused) {
+    /* Of another length it may lack the room that batches were promised. */
+    if (status == STELE_OK && unused && segment.bytes == store->segment_bytes) {
         bool named;
 
         /* The gap check at open counts on it: named before it is used. */
@@ -115,7 +116,7 @@ enum stele_status store_prepare_segment(struct stele *store,
         }
         status = offer_segment(store, store->candidate_first, &given, error);
         if (status == STELE_OK) {
-            store->candidate_first++; /* Given, or torn: never to be used. */
+            store->candidate_first++; /* Given, or never to be used. */
         }
     }
     mutex_unlock(&store->prepare_mutex);

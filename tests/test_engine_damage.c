@@ -153,40 +153,6 @@ static void a_torn_tail_is_dropped_and_counted(void **state)
     assert_verifies();
 }
 
-/* Torn, recovered, written, torn again: nothing acknowledged is ever behind
- * something that cannot be read. */
-static void torn_tails_may_follow_one_another(void **state)
-{
-    char torn[32] = "";
-
-    (void)state;
-    for (int depth = 0; depth <= DEPTH; depth++) {
-        char key[32];
-        char segment[FILES_PATH_BYTES];
-
-        store_dir_open(&dir);
-        assert_int_equal(store_dir_stats(&dir).recovery_row,
-                         depth == 0 ? 'A' : 'C');
-        for (int before = 0; before < depth; before++) {
-            snprintf(key, sizeof key, "kept %d", before);
-            assert_true(store_dir_has(&dir, key, key));
-            snprintf(key, sizeof key, "torn %d", before);
-            assert_true(store_dir_has(&dir, key, NULL));
-        }
-        assert_verifies();
-        snprintf(key, sizeof key, "kept %d", depth);
-        store_dir_put(&dir, key, key);
-        if (depth == 2) { /* In between, some of it goes to the index. */
-            assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
-        }
-        snprintf(torn, sizeof torn, "torn %d", depth);
-        store_dir_put_relaxed(&dir, torn, torn);
-        store_dir_current_segment(&dir, segment);
-        store_dir_kill(&dir);
-        damage_text(segment, torn);
-    }
-}
-
 /* The recovery itself is cut short, before its first commit, again and again. */
 static void a_torn_tail_stays_dropped_while_nothing_is_committed(void **state)
 {
@@ -313,22 +279,6 @@ static void a_log_that_ends_before_the_index_is_refused(void **state)
                            "recover: row B: " FIRST_SEGMENT
                            ": offset 8192: unit 2 is lost, but index applied "
                            "is unit 2"));
-}
-
-static void a_missing_segment_is_named(void **state)
-{
-    (void)state;
-    dir.options.skip_close_checkpoint = true;
-    store_dir_open(&dir);
-    for (int index = 0; index < 3; index++) {
-        assert_int_equal(store_dir_try_put_bytes(&dir, "k", 600 << 10),
-                         STELE_OK);
-    }
-    store_dir_close(&dir);
-    files_remove(at("wal/0000000000000002.wal"));
-    assert_refused(STELE_CORRUPT,
-                   "recover: row E: wal/0000000000000002.wal: missing, "
-                   "segments 0000000000000001 to 0000000000000003 are needed");
 }
 
 static void a_store_that_ends_before_what_its_caller_knows_is_refused(
@@ -513,7 +463,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORE_TEST(a_torn_tail_is_dropped_and_counted),
-        STORE_TEST(torn_tails_may_follow_one_another),
         STORE_TEST(a_torn_tail_stays_dropped_while_nothing_is_committed),
         STORE_TEST(unsynced_commits_survive_a_kill),
         STORE_TEST(
@@ -521,7 +470,6 @@ int main(void)
         STORE_TEST(a_damaged_acknowledged_commit_is_refused),
         STORE_TEST(a_lost_acknowledged_commit_is_refused),
         STORE_TEST(a_log_that_ends_before_the_index_is_refused),
-        STORE_TEST(a_missing_segment_is_named),
         STORE_TEST(a_store_that_ends_before_what_its_caller_knows_is_refused),
         STORE_TEST(an_anchor_without_a_valid_slot_is_refused),
         STORE_TEST(leftovers_of_a_killed_process_are_removed),

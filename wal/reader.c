@@ -10,6 +10,28 @@
 
 enum { READER_WINDOW_BYTES = 256 << 10 };
 
+/* Leave out blank segments at the end: nothing is in them, and no later segment
+ * makes them a gap. The first one always counts. */
+static enum stele_status drop_blank(struct wal_reader *reader,
+                                    struct wal_segment_list *list,
+                                    struct stele_error *error)
+{
+    reader->blank_first = 0;
+    while (list->count > 1) {
+        const uint64_t seq = list->seqs[list->count - 1];
+        bool blank;
+        const enum stele_status status =
+            wal_segment_is_blank(reader->wal_dir, seq, &blank, error);
+
+        if (status != STELE_OK || !blank) {
+            return status;
+        }
+        reader->blank_first = seq;
+        list->count--;
+    }
+    return STELE_OK;
+}
+
 static enum stele_status list_segments(struct wal_reader *reader,
                                        struct stele_error *error)
 {
@@ -27,6 +49,11 @@ static enum stele_status list_segments(struct wal_reader *reader,
         list.count -= leftover_count;
         memmove(list.seqs, list.seqs + leftover_count,
                 list.count * sizeof *list.seqs);
+    }
+    status = drop_blank(reader, &list, error);
+    if (status != STELE_OK) {
+        wal_segment_list_free(&list);
+        return status;
     }
     wal_segment_list_free(&reader->segments);
     reader->segments = list;

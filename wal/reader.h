@@ -29,11 +29,12 @@ struct wal_reader {
     struct wal_uuid uuid;
     enum io_open_mode mode;
     uint64_t segment_oldest;
-    struct wal_segment_list segments; /* From segment_oldest on. */
-    size_t list_index;                /* Of `segment`. */
-    struct wal_segment segment;       /* Where the next unit may be ... */
-    uint64_t offset;                  /* ... and the place in it. */
-    struct wal_position previous;     /* Of the last unit returned. */
+    struct wal_segment_list segments; /* From segment_oldest on ... */
+    uint64_t blank_first; /* ... up to the blank ones at the end; 0: none. */
+    size_t list_index;    /* Of `segment`. */
+    struct wal_segment segment;   /* Where the next unit may be ... */
+    uint64_t offset;              /* ... and the place in it. */
+    struct wal_position previous; /* Of the last unit returned. */
     uint8_t *window; /* Bytes of `segment` from window_offset on. */
     size_t window_capacity;
     size_t window_bytes;

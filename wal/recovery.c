@@ -69,10 +69,11 @@ static enum stele_status check_no_gap(const struct wal_reader *reader,
          seq++, index++) {
         if (index >= list->count || list->seqs[index] != seq) {
             return error_set(error, STELE_CORRUPT,
-                             "wal/%016" PRIx64
-                             ".wal: missing, segments %016" PRIx64
+                             "wal/%016" PRIx64 ".wal: %s, segments %016" PRIx64
                              " to %016" PRIx64 " are needed",
-                             seq, anchor->segment_oldest, anchor->segment_last);
+                             seq,
+                             seq == reader->blank_first ? "empty" : "missing",
+                             anchor->segment_oldest, anchor->segment_last);
         }
     }
     return STELE_OK;
@@ -171,6 +172,20 @@ static void take_claims_as_evidence(const struct wal_recovery_input *input,
     }
 }
 
+/* A later segment has a unit of a number that was found before: the log once went
+ * on there from an earlier place, and what was found since had been dropped. */
+static enum stele_status contradiction(const struct wal_segment *segment,
+                                       uint64_t place,
+                                       const struct wal_unit *unit,
+                                       struct stele_error *error)
+{
+    return error_set(error, STELE_CORRUPT,
+                     "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
+                     " of incarnation %" PRIu64
+                     ", but an earlier segment has a unit of this number",
+                     segment->seq, place, unit->number, unit->incarnation);
+}
+
 /* Look at the pages of one segment from `offset` on: are they zero, is there a
  * unit header from `evidence_offset` on that proves N durable? */
 static enum stele_status scan_segment(const struct wal_segment *segment,
@@ -211,6 +226,10 @@ static enum stele_status scan_segment(const struct wal_segment *segment,
                 /* The writer had rotated: N was written here. */
                 search->segment = segment->seq;
                 search->offset = place;
+            }
+            if (header && segment->seq != search->segment_first &&
+                unit.number < search->n) {
+                return contradiction(segment, place, &unit, error);
             }
             search->facts.rest_zero = false;
             *dropped_bytes += WAL_PAGE_BYTES;

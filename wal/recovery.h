@@ -9,7 +9,8 @@
  *     |  E  | I/O error, short file, foreign uuid, newer   |    -     | refuse,
  *     |     | format, no valid anchor slot, a segment      |          | naming it
  *     |     | missing between the oldest needed and the    |          |
- *     |     | last named, no base left                     |          |
+ *     |     | last named, a unit before N once more in a   |          |
+ *     |     | later segment, no base left                  |          |
  *     |  B  | the page at N is zero, or N lies beyond the  |   yes    | LOST:
  *     |     | last segment                                 |          | refuse
  *     |  D  | anything else that is not a whole unit       |   yes    | CORRUPT:

@@ -160,11 +160,19 @@ enum stele_status wal_segment_prepare(struct io_dir *wal_dir, uint64_t seq,
 
     /* The rename below must never replace a segment. */
     status = io_info(wal_dir, name, &ignored, error);
-    if (status != STELE_NOT_FOUND) {
-        return status != STELE_OK
-                   ? status
-                   : error_set(error, STELE_EXISTS,
+    if (status == STELE_OK) {
+        bool blank;
+
+        status = wal_segment_is_blank(wal_dir, seq, &blank, error);
+        if (status == STELE_OK && !blank) {
+            status = error_set(error, STELE_EXISTS,
                                "prepare segment: wal/%s exists", name);
+        }
+    } else if (status == STELE_NOT_FOUND) {
+        status = STELE_OK;
+    }
+    if (status != STELE_OK) {
+        return status;
     }
     status = io_random(io_dir_io(wal_dir), &segment.salt, sizeof segment.salt,
                        error);
@@ -329,6 +337,39 @@ enum stele_status wal_segment_is_unused(const struct wal_segment *segment,
     if (status == STELE_OK) {
         *unused_out = unused;
     }
+    return status;
+}
+
+enum stele_status wal_segment_is_blank(struct io_dir *wal_dir, uint64_t seq,
+                                       bool *blank_out,
+                                       struct stele_error *error)
+{
+    struct wal_segment segment = {.seq = seq};
+    uint8_t header[WAL_SEGMENT_HEADER_BYTES];
+    char name[WAL_SEGMENT_NAME_BYTES];
+    struct io_file_info info;
+    enum stele_status status;
+
+    wal_segment_name(seq, name);
+    status = io_file_open(wal_dir, name, IO_OPEN_READ, &segment.file, error);
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_file_info(segment.file, &info, error);
+    if (status == STELE_OK &&
+        (info.type != IO_TYPE_REGULAR || info.size_bytes <= sizeof header)) {
+        *blank_out = info.type == IO_TYPE_REGULAR;
+    } else if (status == STELE_OK) {
+        status =
+            io_file_read_exact(segment.file, header, sizeof header, 0, error);
+        *blank_out =
+            status == STELE_OK && bytes_are_zero(header, sizeof header);
+        segment.bytes = info.size_bytes;
+        if (*blank_out) {
+            status = wal_segment_is_unused(&segment, blank_out, error);
+        }
+    }
+    wal_segment_close(&segment);
     return status;
 }
 

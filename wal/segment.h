@@ -57,7 +57,8 @@ bool wal_segment_parse_name(const char *name, uint64_t *seq_out);
 bool wal_segment_is_temporary(const char *name);
 
 /*
- * Make segment `seq`. NO_SPACE, IO: the temporary is gone again, nothing
+ * Make segment `seq`, in place of a blank file if there is one of that name
+ * (EXISTS: any other). NO_SPACE, IO: the temporary is gone again, nothing
  * changed, and a new try may be made. If *names_unknown_out is set as well, a
  * directory sync failed: what is durable in wal/ is unknown, write no more.
  */
@@ -77,6 +78,13 @@ enum stele_status wal_segment_open(struct io_dir *wal_dir, uint64_t seq,
 /* Whether everything behind the header is zero. Reads it all. */
 enum stele_status wal_segment_is_unused(
     const struct wal_segment *segment, bool *unused_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* Whether the file of segment `seq` can hold no unit: not longer than a header, or
+ * all zeros. What a power cut may leave of a segment that was being made, where
+ * a name becomes durable before the bytes. */
+enum stele_status wal_segment_is_blank(
+    struct io_dir *wal_dir, uint64_t seq, bool *blank_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
 /* Accepts a closed one. */

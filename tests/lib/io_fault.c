@@ -13,6 +13,8 @@ enum { FD_MAX = 65536, NAME_BYTES = 64, SYNC_KINDS = 8 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct io_fault armed;
 static uint64_t struck;
+static uint64_t made[IO_FAULT_CALLS];
+static bool pretending;
 static char names[FD_MAX][NAME_BYTES];
 static struct {
     char suffix[NAME_BYTES];
@@ -36,7 +38,9 @@ static bool strikes(enum io_fault_call call, const char *name, int *errno_out)
     bool hit = false;
 
     pthread_mutex_lock(&mutex);
-    if (armed.call == call && armed.times != 0 &&
+    made[call]++;
+    if ((armed.call == call || armed.call == IO_FAULT_ANY) &&
+        armed.times != 0 &&
         (armed.suffix == NULL || ends_in(name, armed.suffix))) {
         if (armed.after_calls > 0) {
             armed.after_calls--;
@@ -60,6 +64,112 @@ static void name_of(int fd, char name[NAME_BYTES])
     pthread_mutex_unlock(&mutex);
 }
 
+static void note_name(int fd, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+
+    if (fd >= 0 && fd < FD_MAX) {
+        pthread_mutex_lock(&mutex);
+        snprintf(names[fd], NAME_BYTES, "%s", slash == NULL ? name : slash + 1);
+        pthread_mutex_unlock(&mutex);
+    }
+}
+
+static int fault_open_dir(struct io *self, int parent_fd, const char *path)
+{
+    int sys_errno;
+    int fd;
+
+    (void)self;
+    if (strikes(IO_FAULT_OPEN_DIR, path, &sys_errno)) {
+        return -sys_errno;
+    }
+    fd = io_posix()->calls->open_dir(io_posix(), parent_fd, path);
+    note_name(fd, path);
+    return fd;
+}
+
+static int fault_make_dir(struct io *self, int parent_fd, const char *path)
+{
+    int sys_errno;
+
+    (void)self;
+    return strikes(IO_FAULT_MAKE_DIR, path, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->make_dir(io_posix(), parent_fd, path);
+}
+
+static int fault_list(struct io *self, int fd,
+                      int (*visit)(void *context, const char *name),
+                      void *context)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    return strikes(IO_FAULT_LIST, name, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->list(io_posix(), fd, visit, context);
+}
+
+static int fault_info(struct io *self, int fd, const char *name,
+                      struct io_file_info *info_out)
+{
+    char own[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, own);
+    return strikes(IO_FAULT_INFO, name == NULL ? own : name, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->info(io_posix(), fd, name, info_out);
+}
+
+static int fault_unlink(struct io *self, int fd, const char *name)
+{
+    int sys_errno;
+
+    (void)self;
+    return strikes(IO_FAULT_UNLINK, name, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->unlink(io_posix(), fd, name);
+}
+
+static int fault_truncate(struct io *self, int fd, uint64_t bytes)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    return strikes(IO_FAULT_GROW, name, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->truncate(io_posix(), fd, bytes);
+}
+
+static int fault_lock(struct io *self, int fd, uint64_t byte)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    return strikes(IO_FAULT_LOCK, name, &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->lock(io_posix(), fd, byte);
+}
+
+static int fault_random(struct io *self, void *target, size_t bytes)
+{
+    int sys_errno;
+
+    (void)self;
+    return strikes(IO_FAULT_RANDOM, "", &sys_errno)
+               ? -sys_errno
+               : io_posix()->calls->random(io_posix(), target, bytes);
+}
+
 static int fault_open_file(struct io *self, int dir_fd, const char *name,
                            enum io_open_mode mode)
 {
@@ -71,11 +181,7 @@ static int fault_open_file(struct io *self, int dir_fd, const char *name,
         return -sys_errno;
     }
     fd = io_posix()->calls->open_file(io_posix(), dir_fd, name, mode);
-    if (fd >= 0 && fd < FD_MAX) {
-        pthread_mutex_lock(&mutex);
-        snprintf(names[fd], NAME_BYTES, "%s", name);
-        pthread_mutex_unlock(&mutex);
-    }
+    note_name(fd, name);
     return fd;
 }
 
@@ -88,7 +194,10 @@ static ssize_t fault_read(struct io *self, int fd, void *target, size_t bytes,
     (void)self;
     name_of(fd, name);
     if (strikes(IO_FAULT_READ, name, &sys_errno)) {
-        return -sys_errno;
+        if (sys_errno != 0) {
+            return -sys_errno;
+        }
+        bytes /= 2;
     }
     return io_posix()->calls->read(io_posix(), fd, target, bytes, offset);
 }
@@ -145,7 +254,7 @@ static int fault_sync_data(struct io *self, int fd)
     if (strikes(IO_FAULT_SYNC, name, &sys_errno)) {
         return -sys_errno;
     }
-    return io_posix()->calls->sync_data(io_posix(), fd);
+    return pretending ? 0 : io_posix()->calls->sync_data(io_posix(), fd);
 }
 
 static int fault_sync_dir(struct io *self, int fd)
@@ -156,7 +265,7 @@ static int fault_sync_dir(struct io *self, int fd)
     if (strikes(IO_FAULT_SYNC_DIR, "", &sys_errno)) {
         return -sys_errno;
     }
-    return io_posix()->calls->sync_dir(io_posix(), fd);
+    return pretending ? 0 : io_posix()->calls->sync_dir(io_posix(), fd);
 }
 
 static int fault_allocate(struct io *self, int fd, uint64_t bytes)
@@ -170,31 +279,6 @@ static int fault_allocate(struct io *self, int fd, uint64_t bytes)
         return -sys_errno;
     }
     return io_posix()->calls->allocate(io_posix(), fd, bytes);
-}
-
-static int fault_info(struct io *self, int fd, const char *name,
-                      struct io_file_info *info_out)
-{
-    int sys_errno;
-
-    (void)self;
-    if (name != NULL && strikes(IO_FAULT_INFO, name, &sys_errno)) {
-        return -sys_errno;
-    }
-    return io_posix()->calls->info(io_posix(), fd, name, info_out);
-}
-
-static int fault_truncate(struct io *self, int fd, uint64_t bytes)
-{
-    char name[NAME_BYTES];
-    int sys_errno;
-
-    (void)self;
-    name_of(fd, name);
-    if (strikes(IO_FAULT_GROW, name, &sys_errno)) {
-        return -sys_errno;
-    }
-    return io_posix()->calls->truncate(io_posix(), fd, bytes);
 }
 
 static int fault_rename(struct io *self, int from_fd, const char *from,
@@ -219,8 +303,14 @@ static void fill_calls(void)
     calls.sync_dir = fault_sync_dir;
     calls.allocate = fault_allocate;
     calls.rename = fault_rename;
+    calls.open_dir = fault_open_dir;
+    calls.make_dir = fault_make_dir;
+    calls.list = fault_list;
     calls.info = fault_info;
+    calls.unlink = fault_unlink;
     calls.truncate = fault_truncate;
+    calls.lock = fault_lock;
+    calls.random = fault_random;
 }
 
 struct io *io_fault_io(void)
@@ -245,6 +335,21 @@ uint64_t io_fault_count(void)
 
     pthread_mutex_lock(&mutex);
     count = struck;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+void io_fault_pretend_syncs(void)
+{
+    pretending = true;
+}
+
+uint64_t io_fault_calls(enum io_fault_call call)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&mutex);
+    count = made[call];
     pthread_mutex_unlock(&mutex);
     return count;
 }

@@ -176,3 +176,59 @@ uint64_t store_dir_digest(const struct store_dir *dir)
 {
     return files_tree_digest(dir->path, "lock.mdb");
 }
+
+const char *store_dir_name(const struct store_dir *dir)
+{
+    const char *slash = strrchr(dir->path, '/');
+
+    return slash == NULL ? dir->path : slash + 1;
+}
+
+void store_dir_assert_error(const struct store_dir *dir, const char *format,
+                            ...)
+{
+    char expected[STELE_ERROR_MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(expected, sizeof expected, format, args);
+    va_end(args);
+    assert_string_equal(dir->error.message, expected);
+}
+
+void store_dir_assert_refused(struct store_dir *dir, enum stele_status status,
+                              const char *format, ...)
+{
+    static const enum stele_open_mode modes[] = {
+        STELE_OPEN_EXISTING, STELE_OPEN_READ_ONLY, STELE_OPEN_CREATE};
+    const uint64_t digest = store_dir_digest(dir);
+    char expected[STELE_ERROR_MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(expected, sizeof expected, format, args);
+    va_end(args);
+    for (size_t index = 0; index < sizeof modes / sizeof *modes; index++) {
+        const enum stele_status found = store_dir_try_open(dir, modes[index]);
+
+        if (found == STELE_OK) {
+            fail_msg("opened, in mode %d; expected \"%s\"", (int)modes[index],
+                     expected);
+        }
+        store_dir_assert_error(dir, "open %s: %s", dir->path, expected);
+        assert_int_equal(found, status);
+        assert_int_equal(dir->error.status, status);
+        assert_true(store_dir_digest(dir) == digest);
+    }
+}
+
+void store_dir_assert_verifies(struct store_dir *dir)
+{
+    struct stele_verify_report report = {.size = sizeof report};
+
+    if (stele_verify(dir->store, NULL, NULL, &report, &dir->error) !=
+        STELE_OK) {
+        fail_msg("%s", dir->error.message);
+    }
+    assert_int_equal(report.problems, 0);
+}

@@ -59,6 +59,19 @@ void store_dir_path(const struct store_dir *dir, const char *name,
 void store_dir_current_segment(struct store_dir *dir,
                                char path_out[FILES_PATH_BYTES]);
 
+/* The last error, word for word. */
+void store_dir_assert_error(const struct store_dir *dir, const char *format,
+                            ...) __attribute__((format(printf, 2, 3)));
+/* Opening is refused, for writing and for reading, again and again, with "open
+ * <path>: " and exactly this message; nothing is touched. */
+void store_dir_assert_refused(struct store_dir *dir, enum stele_status status,
+                              const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* What messages call the directory. */
+const char *store_dir_name(const struct store_dir *dir);
+
+void store_dir_assert_verifies(struct store_dir *dir);
+
 /* A number that changes with any byte that a store must not touch when it is
  * refused: everything but LMDB's table of readers. */
 uint64_t store_dir_digest(const struct store_dir *dir);

@@ -1,0 +1,302 @@
+/*
+ * tests/test_failures_lengths.c -- lengths and limits that stopped other systems,
+ * or that one side of them took and the other refused.
+ *
+ * Each test stands for a line of public reports, which its comment names. A lie
+ * is sealed again (tests/lib/reseal.h), so that it is really believed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "tests/lib/files.h"
+#include "tests/lib/io_fault.h"
+#include "tests/lib/letters.h"
+#include "tests/lib/reseal.h"
+#include "tests/lib/store_dir.h"
+
+enum { SCAN_CHUNK_BYTES = 1 << 20 };
+
+/* ---- A small vocabulary ------------------------------------------------------ */
+
+static struct store_dir dir;
+static char path[FILES_PATH_BYTES];
+
+static int setup(void **state)
+{
+    (void)state;
+    letters_make(&dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_dir_remove(&dir);
+    return 0;
+}
+
+static const char *at(const char *name)
+{
+    store_dir_path(&dir, name, path);
+    return path;
+}
+
+/* ---- Lengths that lie ----------------------------------------------------------------- */
+
+/* The allocations of the engine (tests/CMakeLists.txt). */
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+
+static size_t largest_allocation;
+
+static void note_allocation(size_t bytes)
+{
+    if (bytes > largest_allocation) {
+        largest_allocation = bytes;
+    }
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    note_allocation(bytes);
+    return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    note_allocation(count * bytes);
+    return __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    note_allocation(bytes);
+    return __real_realloc(old, bytes);
+}
+
+/* A length of this many bits that is not the right one. */
+static const uint64_t lies[] = {0,
+                                1,
+                                55,
+                                LETTERS_VALUE_BYTES - 1,
+                                LETTERS_SEGMENT_BYTES,
+                                INT32_MAX,
+                                UINT64_C(1) << 31,
+                                UINT32_MAX,
+                                UINT64_C(1) << 32,
+                                UINT64_C(13000000000000000),
+                                INT64_MAX,
+                                UINT64_C(1) << 63,
+                                UINT64_MAX - 127,
+                                UINT64_MAX};
+
+enum { LIES = sizeof lies / sizeof *lies };
+
+/* Opening takes what an honest store takes, and a chunk to scan with. */
+static void assert_allocations_bounded(size_t honest)
+{
+    if (largest_allocation > honest + SCAN_CHUNK_BYTES) {
+        fail_msg("%zu bytes at once, %zu without the lie", largest_allocation,
+                 honest);
+    }
+    largest_allocation = 0;
+}
+
+static size_t measure_honest_open(void)
+{
+    size_t honest;
+
+    largest_allocation = 0;
+    store_dir_open(&dir);
+    store_dir_assert_verifies(&dir);
+    store_dir_kill(&dir);
+    honest = largest_allocation;
+    largest_allocation = 0;
+    letters_restore(&dir);
+    return honest;
+}
+
+static void lie_in_unit(uint64_t offset, uint64_t previous, size_t field,
+                        size_t width, uint64_t value)
+{
+    struct reseal_unit unit;
+
+    reseal_unit_begin(&unit, at(SEGMENT_1), offset, previous);
+    for (size_t byte = 0; byte < width; byte++) {
+        unit.bytes[field + byte] = (uint8_t)(value >> 8 * byte);
+    }
+    reseal_unit_end(&unit);
+}
+
+/* etcd#14098: a length field said 1.3e16, and was believed. */
+static void lengths_of_a_unit_or_record_are_bounded_before_any_allocation(
+    void **state)
+{
+    static const struct {
+        size_t field;
+        size_t width;
+    } fields[] = {{RESEAL_UNIT_BODY_BYTES, 8},
+                  {RESEAL_RECORD + RESEAL_RECORD_BODY_BYTES, 4}};
+    size_t honest;
+
+    (void)state;
+    letters_leave_in_flight(&dir, "b");
+    honest = measure_honest_open();
+    for (size_t field = 0; field < 2; field++) {
+        for (size_t lie = 0; lie < LIES; lie++) {
+            letters_restore(&dir);
+            lie_in_unit(LETTERS_UNIT_2, LETTERS_UNIT_1, fields[field].field,
+                        fields[field].width, lies[lie]);
+            letters_assert_opens(&dir, 1, 'C');
+            assert_allocations_bounded(honest);
+        }
+    }
+}
+
+/* The same in what was acknowledged. */
+static void a_lying_length_in_an_acknowledged_unit_is_damage(void **state)
+{
+    size_t honest;
+
+    (void)state;
+    letters_leave_acknowledged(&dir);
+    honest = measure_honest_open();
+    for (size_t lie = 0; lie < LIES; lie++) {
+        letters_restore(&dir);
+        lie_in_unit(LETTERS_UNIT_2, LETTERS_UNIT_1, RESEAL_UNIT_BODY_BYTES, 8,
+                    lies[lie]);
+        store_dir_assert_refused(&dir, STELE_CORRUPT,
+                                 "recover: row D: " SEGMENT_1
+                                 ": offset 8192: unit 2 is damaged, "
+                                 "but ANCHOR names unit 3 as durable");
+        assert_allocations_bounded(honest);
+    }
+}
+
+/* Where the lengths of the operations stand: TABLE "t", then PUT. */
+static const struct {
+    size_t field;
+    size_t width;
+    uint64_t honest;
+} op_lengths[] = {{RESEAL_OPS + 1, 1, 1}, /* Of the table's name. */
+                  {RESEAL_OPS + 4, 2, 1}, /* Of the key. */
+                  {RESEAL_OPS + 6, 4, LETTERS_VALUE_BYTES}, /* Of the value. */
+                  {RESEAL_OPS + 4, 6, 1 | (uint64_t)LETTERS_VALUE_BYTES << 16}};
+
+/* A batch that every checksum calls intact, but no writer of ours wrote. */
+static void lengths_inside_a_whole_record_are_bounded_too(void **state)
+{
+    size_t honest;
+
+    (void)state;
+    letters_leave_acknowledged(&dir);
+    honest = measure_honest_open();
+    for (size_t op = 0; op < sizeof op_lengths / sizeof *op_lengths; op++) {
+        for (size_t lie = 0; lie < LIES; lie++) {
+            const uint64_t mask = (UINT64_C(1) << 8 * op_lengths[op].width) - 1;
+            struct wal_position end;
+
+            if ((lies[lie] & mask) == op_lengths[op].honest) {
+                continue;
+            }
+            letters_restore(&dir);
+            /* The last, and ANCHOR no longer tells it from another. */
+            lie_in_unit(LETTERS_UNIT_3, LETTERS_UNIT_2, op_lengths[op].field,
+                        op_lengths[op].width, lies[lie]);
+            files_read_at(at("ANCHOR"), 32, end.uuid.bytes, WAL_UUID_BYTES);
+            end = wal_position_origin(&end.uuid);
+            reseal_anchor_durable(at("ANCHOR"), &end);
+            dir.error = (struct stele_error){0};
+            assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                             STELE_CORRUPT);
+            store_dir_assert_error(
+                &dir,
+                "open %s: replay: " SEGMENT_1 ": offset 12288: unit 3: record "
+                "with LSN 3: operation %d is malformed",
+                dir.path, strstr(dir.error.message, "operation 1") ? 1 : 0);
+            assert_allocations_bounded(honest);
+        }
+    }
+}
+
+static void lengths_of_segments_are_bounded_too(void **state)
+{
+    size_t honest;
+
+    (void)state;
+    letters_leave_acknowledged(&dir);
+    honest = measure_honest_open();
+    for (size_t lie = 0; lie < LIES; lie++) {
+        if (lies[lie] == LETTERS_SEGMENT_BYTES) {
+            continue;
+        }
+        reseal_segment_u64(at(SEGMENT_1), 40, lies[lie]);
+        store_dir_assert_refused(
+            &dir, STELE_CORRUPT,
+            "recover: row E: " SEGMENT_1
+            ": the file has 65536 bytes, expected %" PRIu64,
+            lies[lie]);
+        letters_restore(&dir);
+        reseal_anchor_u64(at("ANCHOR"), 104, lies[lie]);
+        store_dir_assert_refused(
+            &dir, STELE_CORRUPT,
+            "row E: ANCHOR: offset 104: segments of %" PRIu64
+            " bytes, expected 16384 to 1073741824, a multiple of 4096",
+            lies[lie]);
+        letters_restore(&dir);
+        assert_allocations_bounded(honest);
+    }
+    letters_assert_opens(&dir, 3, 'A');
+}
+
+/* ANCHOR promises a room that the prepared segment does not have. */
+static void a_segment_of_another_length_is_not_written_to(void **state)
+{
+    (void)state;
+    store_dir_open(&dir);
+    letters_put(&dir, 'a');
+    assert_int_equal(store_dir_try_put_bytes(&dir, "fill", 52 << 10), STELE_OK);
+    assert_int_equal(store_prepare_segment(dir.store, &dir.error), STELE_OK);
+    store_dir_close(&dir);
+    reseal_anchor_u64(at("ANCHOR"), 104, 2 * LETTERS_SEGMENT_BYTES);
+    store_dir_open(&dir);
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", 100 << 10), STELE_OK);
+    assert_int_equal(store_dir_stats(&dir).segment_current, 3);
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    letters_assert(&dir, 1);
+    assert_int_equal(store_dir_try_get(&dir, "big"), STELE_OK);
+    store_dir_assert_verifies(&dir);
+}
+
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(
+            lengths_of_a_unit_or_record_are_bounded_before_any_allocation),
+        STORE_TEST(a_lying_length_in_an_acknowledged_unit_is_damage),
+        STORE_TEST(lengths_inside_a_whole_record_are_bounded_too),
+        STORE_TEST(lengths_of_segments_are_bounded_too),
+        STORE_TEST(a_segment_of_another_length_is_not_written_to),
+    };
+
+    io_fault_pretend_syncs();
+    return cmocka_run_group_tests_name("failures: lengths", tests, NULL, NULL);
+}
