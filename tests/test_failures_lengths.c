@@ -102,6 +102,8 @@ static const uint64_t lies[] = {0,
                                 UINT64_C(13000000000000000),
                                 INT64_MAX,
                                 UINT64_C(1) << 63,
+                                UINT64_MAX - 8191,
+                                UINT64_MAX - 4096,
                                 UINT64_MAX - 127,
                                 UINT64_MAX};
 
@@ -284,6 +286,190 @@ static void a_segment_of_another_length_is_not_written_to(void **state)
     store_dir_assert_verifies(&dir);
 }
 
+/* ---- Limits -------------------------------------------------------------------------- */
+
+enum {
+    LARGE_SEGMENT_BYTES = 32 << 20,
+    VALUE_LIMIT = 16 << 20,
+    OPS_LIMIT = 1000
+};
+
+/* Letters of a table's name, a key, a value. */
+static char *bytes_of(size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+
+    assert_non_null(text);
+    memset(text, 'x', bytes);
+    text[bytes] = '\0';
+    return text;
+}
+
+/* Commit a put of such sizes, or fail to, with the message. */
+static enum stele_status put_sized(size_t table_bytes, size_t key_bytes,
+                                   size_t value_bytes)
+{
+    char *table = bytes_of(table_bytes);
+    char *key = bytes_of(key_bytes);
+    char *value = bytes_of(value_bytes);
+    const enum stele_status status = stele_put(
+        dir.store, table, key, key_bytes, value, value_bytes, NULL, &dir.error);
+
+    free(table);
+    free(key);
+    free(value);
+    return status;
+}
+
+static void assert_sized_there(size_t table_bytes, size_t key_bytes,
+                               size_t value_bytes)
+{
+    char *table = bytes_of(table_bytes);
+    char *key = bytes_of(key_bytes);
+    char *value = bytes_of(value_bytes);
+    struct stele_view *view;
+    struct stele_value found;
+
+    assert_int_equal(stele_view_open(dir.store, &view, &dir.error), STELE_OK);
+    if (stele_view_get(view, table, key, key_bytes, &found, &dir.error) !=
+        STELE_OK) {
+        fail_msg("%zu, %zu, %zu: %s", table_bytes, key_bytes, value_bytes,
+                 dir.error.message);
+    }
+    assert_int_equal(found.bytes, value_bytes);
+    assert_memory_equal(found.data, value, value_bytes);
+    stele_view_close(view);
+    free(table);
+    free(key);
+    free(value);
+}
+
+/* From the log, and then from the index alone. */
+static void reopen(int from)
+{
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    if (from == 1) {
+        assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        assert_int_equal(store_dir_stats(&dir).recovery_replayed_records, 0);
+    }
+    store_dir_assert_verifies(&dir);
+}
+
+/* etcd#14025: the writer accepted what the reader refused. */
+static void what_is_written_at_a_limit_is_read_and_one_more_is_not_written(
+    void **state)
+{
+    static const struct {
+        size_t table;
+        size_t key;
+        size_t value;
+    } sizes[] = {{63, 447, 0}, {1, 509, 1}, {63, 1, 1}, {2, 2, VALUE_LIMIT}};
+
+    (void)state;
+    dir.tuning.segment_bytes = LARGE_SEGMENT_BYTES;
+    dir.options.value_bytes_max = VALUE_LIMIT;
+    dir.options.index_map_bytes = 256 << 20;
+    store_dir_open(&dir);
+    for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
+        if (put_sized(sizes[index].table, sizes[index].key,
+                      sizes[index].value) != STELE_OK) {
+            fail_msg("%s", dir.error.message);
+        }
+    }
+    assert_int_equal(put_sized(64, 1, 1), STELE_TOO_BIG);
+    store_dir_assert_error(&dir, "the table name has more than 63 bytes");
+    assert_int_equal(put_sized(63, 448, 1), STELE_TOO_BIG);
+    assert_int_equal(put_sized(1, 510, 1), STELE_TOO_BIG);
+    store_dir_assert_error(&dir,
+                           "the key has 510 bytes, in table x at most 509 fit");
+    assert_int_equal(put_sized(1, 1, VALUE_LIMIT + 1), STELE_TOO_BIG);
+    store_dir_assert_error(
+        &dir, "the value has 16777217 bytes, at most 16777216 are possible");
+    for (int from = 0; from < 2; from++) {
+        reopen(from);
+        for (size_t index = 0; index < sizeof sizes / sizeof *sizes; index++) {
+            assert_sized_there(sizes[index].table, sizes[index].key,
+                               sizes[index].value);
+        }
+        /* Not a byte of what was refused is there. */
+        assert_int_equal(store_dir_stats(&dir).lsn_visible, 4);
+    }
+    /* An option bounds what is written from now on, not what is there. */
+    store_dir_kill(&dir);
+    dir.options.value_bytes_max = 1;
+    store_dir_open(&dir);
+    assert_sized_there(2, 2, VALUE_LIMIT);
+    assert_int_equal(put_sized(1, 1, 2), STELE_TOO_BIG);
+    store_dir_assert_error(
+        &dir, "commit: a value has 2 bytes, at most 1 are allowed");
+}
+
+/* So many puts, the last one's value as long as to make the record `bytes`. */
+static enum stele_status commit_sized(uint32_t ops, uint64_t bytes)
+{
+    struct stele_batch *batch;
+    enum stele_status status;
+
+    assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
+    for (uint32_t op = 0; op < ops; op++) {
+        char *value = NULL;
+        uint64_t value_bytes = 0;
+
+        if (op == ops - 1 && bytes > 0) { /* Kind, lengths and key: 11. */
+            value_bytes = bytes - stele_batch_bytes(batch) - 11 -
+                          (ops == 1 ? 3 : 0); /* The table's name. */
+            value = bytes_of(value_bytes);
+        }
+        assert_int_equal(stele_batch_put(batch, "t", &op, sizeof op,
+                                         value == NULL ? "" : value,
+                                         value_bytes, &dir.error),
+                         STELE_OK);
+        free(value);
+    }
+    if (bytes > 0) {
+        assert_int_equal(stele_batch_bytes(batch), bytes);
+    }
+    status = stele_commit(dir.store, batch, STELE_DURABLE, NULL, &dir.error);
+    stele_batch_destroy(batch);
+    return status;
+}
+
+static void a_batch_at_a_limit_is_read_and_one_more_is_not_written(void **state)
+{
+    const uint64_t bytes_max = LETTERS_SEGMENT_BYTES - 8192;
+
+    (void)state;
+    dir.options.batch_ops_max = OPS_LIMIT;
+    store_dir_open(&dir);
+    assert_int_equal(commit_sized(OPS_LIMIT, 0), STELE_OK);
+    assert_int_equal(commit_sized(OPS_LIMIT + 1, 0), STELE_TOO_BIG);
+    store_dir_assert_error(
+        &dir,
+        "commit: the batch has 1001 operations, at most 1000 are allowed");
+    assert_int_equal(commit_sized(1, bytes_max), STELE_OK);
+    assert_int_equal(commit_sized(2, bytes_max), STELE_OK);
+    assert_int_equal(commit_sized(1, bytes_max + 1), STELE_TOO_BIG);
+    store_dir_assert_error(&dir,
+                           "commit: the record has 57345 bytes, at most 57344 "
+                           "fit into a segment");
+    for (int from = 0; from < 2; from++) {
+        struct stele_view *view;
+        uint64_t count;
+
+        reopen(from);
+        assert_int_equal(store_dir_stats(&dir).lsn_visible, 3);
+        assert_int_equal(stele_view_open(dir.store, &view, &dir.error),
+                         STELE_OK);
+        assert_int_equal(stele_table_count(view, "t", &count, &dir.error),
+                         STELE_OK);
+        assert_int_equal(count, OPS_LIMIT);
+        stele_view_close(view);
+    }
+}
+
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -295,6 +481,9 @@ int main(void)
         STORE_TEST(lengths_inside_a_whole_record_are_bounded_too),
         STORE_TEST(lengths_of_segments_are_bounded_too),
         STORE_TEST(a_segment_of_another_length_is_not_written_to),
+        STORE_TEST(
+            what_is_written_at_a_limit_is_read_and_one_more_is_not_written),
+        STORE_TEST(a_batch_at_a_limit_is_read_and_one_more_is_not_written),
     };
 
     io_fault_pretend_syncs();
