@@ -435,18 +435,21 @@ enum stele_status base_rebuild(struct stele *store, struct stele_error *error)
     enum stele_status status = build(store, error);
 
     if (status == STELE_OK) {
+        status = data_info(store, STORE_INDEX_TMP_NAME, &info, error);
+    }
+    if (status == STELE_OK) {
+        /* Before it gets its name: an index that nobody names would be set aside
+         * by the next open, and one more by every crash. A named one that did
+         * not get its name is only missing, and the temporary is removed. */
+        status = store_write_anchor(store, name_index, &info, error);
+    }
+    if (status == STELE_OK) {
         status = io_rename(store->dir, STORE_INDEX_TMP_NAME, store->dir,
                            STORE_INDEX_NAME, error);
     }
     if (status == STELE_OK) {
-        /* ANCHOR must not name an index whose name a power cut could take. */
+        /* A power cut that took the name would cost the index. */
         status = io_dir_sync(store->dir, error);
-    }
-    if (status == STELE_OK) {
-        status = data_info(store, STORE_INDEX_NAME, &info, error);
-    }
-    if (status == STELE_OK) {
-        status = store_write_anchor(store, name_index, &info, error);
     }
     if (status == STELE_OK) {
         status = base_open(store, &usable, &why, error);

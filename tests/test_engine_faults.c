@@ -20,9 +20,6 @@
 
 enum {
     CALLS_MAX = 200, /* More than any one open makes of a kind. */
-    SMALL_MAP_BYTES = 1 << 20,
-    VALUE_BYTES = 4000,
-    PUTS_MAX = 2000,
 };
 
 /* ---- A small vocabulary ------------------------------------------------------------------ */
@@ -117,36 +114,6 @@ static void assert_verifies(void)
 
 /* ---- The log is full: not applied, and it goes on -------------------------------------------- */
 
-static void a_commit_without_space_is_not_applied_and_the_next_one_works(
-    void **state)
-{
-    static const int errnos[] = {ENOSPC, EDQUOT};
-    uint64_t lsn;
-
-    (void)state;
-    store_dir_open(&dir);
-    lsn = store_dir_put(&dir, "before", "1");
-    for (size_t index = 0; index < 2; index++) {
-        break_calls(IO_FAULT_WRITE, ".wal", 0, 2, errnos[index]);
-        assert_int_equal(store_dir_try_put(&dir, "lost", "x"), STELE_NO_SPACE);
-        assert_int_equal(dir.error.sys_errno, errnos[index]);
-        assert_int_equal(store_dir_try_put(&dir, "before", "x"),
-                         STELE_NO_SPACE);
-        assert_true(store_dir_has(&dir, "lost", NULL));
-        assert_true(store_dir_has(&dir, "before", "1"));
-    }
-    assert_int_equal(store_dir_stats(&dir).groups_withdrawn, 4);
-    assert_int_equal(store_dir_stats(&dir).lsn_visible, lsn);
-    assert_false(store_dir_stats(&dir).poisoned);
-    assert_int_equal(store_dir_put(&dir, "after", "2"), lsn + 1);
-    store_dir_kill(&dir);
-    store_dir_open(&dir);
-    assert_true(store_dir_has(&dir, "before", "1"));
-    assert_true(store_dir_has(&dir, "lost", NULL));
-    assert_true(store_dir_has(&dir, "after", "2"));
-    assert_verifies();
-}
-
 static void a_withdrawn_range_delete_deletes_nothing(void **state)
 {
     struct stele_batch *batch;
@@ -166,38 +133,6 @@ static void a_withdrawn_range_delete_deletes_nothing(void **state)
         STELE_OK);
     assert_true(store_dir_has(&dir, "before", NULL));
     stele_batch_destroy(batch);
-}
-
-/* The next segment cannot be made: refused before anything is assigned. */
-static void without_room_for_the_next_segment_commits_are_refused(void **state)
-{
-    static const enum io_fault_call calls[] = {IO_FAULT_ALLOCATE,
-                                               IO_FAULT_WRITE};
-
-    (void)state;
-    begin();
-    assert_int_equal(store_dir_try_put_bytes(&dir, "fill", 900 << 10),
-                     STELE_OK);
-    for (size_t index = 0; index < 2; index++) {
-        break_calls(calls[index], ".tmp", 0, IO_FAULT_FOREVER, ENOSPC);
-        assert_int_equal(store_dir_try_put_bytes(&dir, "next", 200 << 10),
-                         STELE_NO_SPACE);
-        assert_true(store_dir_has(&dir, "next", NULL));
-        assert_int_equal(files_count(at("wal"), ""), 1);
-        /* What still fits goes on. */
-        store_dir_put(&dir, "small", "v");
-        assert_int_equal(
-            stele_delete(dir.store, "t", "small", 5, NULL, &dir.error),
-            STELE_OK);
-    }
-    io_fault_arm(NULL);
-    assert_int_equal(store_dir_try_put_bytes(&dir, "next", 200 << 10),
-                     STELE_OK);
-    assert_int_equal(store_dir_stats(&dir).rotations, 1);
-    store_dir_close(&dir);
-    store_dir_open(&dir);
-    assert_int_equal(store_dir_try_get(&dir, "next"), STELE_OK);
-    assert_verifies();
 }
 
 /* ---- The log fails: unknown, and no more writing ------------------------------------------------- */
@@ -258,22 +193,6 @@ static void after_a_failed_sync_reopening_decides(void **state)
     assert_true(store_dir_has(&dir, "unknown", "x"));
     assert_verifies();
     stele_batch_destroy(batch);
-}
-
-/* Retried, it would return 0: the kernel has dropped the pages. */
-static void a_failed_sync_is_not_tried_again(void **state)
-{
-    uint64_t syncs;
-
-    (void)state;
-    begin();
-    store_dir_put_relaxed(&dir, "relaxed", "x");
-    break_once(IO_FAULT_SYNC, ".wal", EIO);
-    assert_int_not_equal(stele_sync(dir.store, &dir.error), STELE_OK);
-    syncs = io_fault_syncs(".wal");
-    assert_poisoned("sync unit 2: ");
-    close_poisoned();
-    assert_int_equal(io_fault_syncs(".wal"), syncs);
 }
 
 static void a_failed_hint_stops_writing_but_the_commit_is_durable(void **state)
@@ -383,92 +302,6 @@ static void a_close_that_fails_loses_nothing(void **state)
     }
 }
 
-/* ---- The index is full --------------------------------------------------------------------------------- */
-
-/* Put until the memtable is full and no checkpoint can empty it. */
-static int put_until_full(void)
-{
-    int count = 0;
-
-    for (;; count++) {
-        char key[16];
-        enum stele_status status;
-
-        assert_true(count < PUTS_MAX);
-        snprintf(key, sizeof key, "k%06d", count);
-        status = store_dir_try_put_bytes(&dir, key, VALUE_BYTES);
-        if (status != STELE_OK) {
-            assert_int_equal(status, STELE_NO_SPACE);
-            return count;
-        }
-    }
-}
-
-static void assert_all_there(int count)
-{
-    for (int index = 0; index < count; index++) {
-        char key[16];
-
-        snprintf(key, sizeof key, "k%06d", index);
-        assert_int_equal(store_dir_try_get(&dir, key), STELE_OK);
-    }
-}
-
-static void a_full_index_stops_commits_and_a_larger_map_goes_on(void **state)
-{
-    struct stele *store;
-    int count;
-
-    (void)state;
-    dir.options.memtable_bytes = 64 << 10;
-    dir.options.index_map_bytes = SMALL_MAP_BYTES;
-    store_dir_open(&dir);
-    count = put_until_full();
-    assert_true(count > 100);
-    assert_all_there(count);
-    assert_int_equal(store_dir_try_put(&dir, "one more", "x"), STELE_NO_SPACE);
-    assert_int_equal(
-        stele_delete(dir.store, "t", "k000000", 7, NULL, &dir.error),
-        STELE_NO_SPACE);
-    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_NO_SPACE);
-    assert_true(store_dir_stats(&dir).checkpoint_failures > 0);
-    assert_int_equal(store_dir_stats(&dir).last_checkpoint_error.status,
-                     STELE_NO_SPACE);
-    assert_false(store_dir_stats(&dir).poisoned);
-    assert_all_there(count);
-    store = dir.store;
-    dir.store = NULL;
-    assert_int_equal(stele_close(store, &dir.error), STELE_NO_SPACE);
-
-    dir.options.index_map_bytes = 64 << 20;
-    store_dir_open(&dir);
-    assert_false(store_dir_stats(&dir).index_rebuilt);
-    assert_all_there(count);
-    assert_int_equal(
-        stele_delete(dir.store, "t", "k000000", 7, NULL, &dir.error), STELE_OK);
-    store_dir_put(&dir, "one more", "x");
-    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
-    assert_verifies();
-}
-
-/* The log has what the index has no room for. */
-static void a_store_whose_index_is_full_can_still_be_read(void **state)
-{
-    int count;
-
-    (void)state;
-    dir.options.memtable_bytes = 64 << 10;
-    dir.options.index_map_bytes = SMALL_MAP_BYTES;
-    store_dir_open(&dir);
-    count = put_until_full();
-    store_dir_kill(&dir);
-    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY), STELE_OK);
-    assert_all_there(count);
-    store_dir_close(&dir);
-    store_dir_open(&dir); /* For writing as well: nothing needs space. */
-    assert_all_there(count);
-}
-
 /* ---- Every call fails once --------------------------------------------------------------------------------- */
 
 static const enum io_fault_call all_calls[] = {
@@ -553,45 +386,22 @@ static void an_open_that_fails_anywhere_loses_and_leaks_nothing(void **state)
     }
 }
 
-/* Nothing of the verdict depends on space; only ANCHOR is written, in place. */
-static void opening_needs_no_space(void **state)
-{
-    (void)state;
-    begin();
-    store_dir_put_relaxed(&dir, "unsynced", "3");
-    store_dir_kill(&dir);
-    break_calls(IO_FAULT_ALLOCATE, NULL, 0, IO_FAULT_FOREVER, ENOSPC);
-    store_dir_open(&dir);
-    assert_true(store_dir_has(&dir, "unsynced", "3"));
-    store_dir_kill(&dir);
-    break_calls(IO_FAULT_WRITE, "LOCK", 0, IO_FAULT_FOREVER, ENOSPC);
-    store_dir_open(&dir); /* Its text is only text. */
-    assert_int_equal(io_fault_count(), 1);
-}
-
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORE_TEST(
-            a_commit_without_space_is_not_applied_and_the_next_one_works),
         STORE_TEST(a_withdrawn_range_delete_deletes_nothing),
-        STORE_TEST(without_room_for_the_next_segment_commits_are_refused),
         STORE_TEST(after_a_failed_write_the_outcome_is_unknown),
         STORE_TEST(after_a_failed_sync_reopening_decides),
-        STORE_TEST(a_failed_sync_is_not_tried_again),
         STORE_TEST(a_failed_hint_stops_writing_but_the_commit_is_durable),
         STORE_TEST(a_hint_without_space_is_only_late),
         STORE_TEST(a_failed_directory_sync_stops_writing),
         STORE_TEST(a_failed_sync_of_a_new_segment_does_not_stop_writing),
         STORE_TEST(a_failed_anchor_at_rotation_stops_writing),
         STORE_TEST(a_close_that_fails_loses_nothing),
-        STORE_TEST(a_full_index_stops_commits_and_a_larger_map_goes_on),
-        STORE_TEST(a_store_whose_index_is_full_can_still_be_read),
         STORE_TEST(a_creation_that_fails_anywhere_can_be_resumed),
         STORE_TEST(an_open_that_fails_anywhere_loses_and_leaks_nothing),
-        STORE_TEST(opening_needs_no_space),
     };
 
     return cmocka_run_group_tests_name("engine/store: faults", tests, NULL,

@@ -2,6 +2,7 @@
 #include "tests/lib/io_fault.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +33,18 @@ static bool ends_in(const char *name, const char *suffix)
            strcmp(name + name_size - suffix_size, suffix) == 0;
 }
 
+static bool is_armed_for(enum io_fault_call call)
+{
+    if (armed.call == IO_FAULT_ANY) {
+        return call != IO_FAULT_CREATE; /* It is an OPEN as well. */
+    }
+    if (armed.call == IO_FAULT_FULL) {
+        return call == IO_FAULT_CREATE || call == IO_FAULT_MAKE_DIR ||
+               call == IO_FAULT_ALLOCATE || call == IO_FAULT_GROW;
+    }
+    return armed.call == call;
+}
+
 /* Whether the armed fault strikes this call now. */
 static bool strikes(enum io_fault_call call, const char *name, int *errno_out)
 {
@@ -39,8 +52,7 @@ static bool strikes(enum io_fault_call call, const char *name, int *errno_out)
 
     pthread_mutex_lock(&mutex);
     made[call]++;
-    if ((armed.call == call || armed.call == IO_FAULT_ANY) &&
-        armed.times != 0 &&
+    if (is_armed_for(call) && armed.times != 0 &&
         (armed.suffix == NULL || ends_in(name, armed.suffix))) {
         if (armed.after_calls > 0) {
             armed.after_calls--;
@@ -91,12 +103,18 @@ static int fault_open_dir(struct io *self, int parent_fd, const char *path)
 
 static int fault_make_dir(struct io *self, int parent_fd, const char *path)
 {
+    struct io_file_info info;
     int sys_errno;
 
     (void)self;
-    return strikes(IO_FAULT_MAKE_DIR, path, &sys_errno)
-               ? -sys_errno
-               : io_posix()->calls->make_dir(io_posix(), parent_fd, path);
+    /* What is there already needs no blocks, and the kernel says so first. */
+    if (io_posix()->calls->info(io_posix(),
+                                parent_fd < 0 ? AT_FDCWD : parent_fd, path,
+                                &info) == -ENOENT &&
+        strikes(IO_FAULT_MAKE_DIR, path, &sys_errno)) {
+        return -sys_errno;
+    }
+    return io_posix()->calls->make_dir(io_posix(), parent_fd, path);
 }
 
 static int fault_list(struct io *self, int fd,
@@ -173,11 +191,17 @@ static int fault_random(struct io *self, void *target, size_t bytes)
 static int fault_open_file(struct io *self, int dir_fd, const char *name,
                            enum io_open_mode mode)
 {
+    struct io_file_info info;
     int sys_errno;
     int fd;
 
     (void)self;
     if (strikes(IO_FAULT_OPEN, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    if ((mode == IO_OPEN_CREATE || mode == IO_OPEN_CREATE_NEW) &&
+        io_posix()->calls->info(io_posix(), dir_fd, name, &info) == -ENOENT &&
+        strikes(IO_FAULT_CREATE, name, &sys_errno)) {
         return -sys_errno;
     }
     fd = io_posix()->calls->open_file(io_posix(), dir_fd, name, mode);

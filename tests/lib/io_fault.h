@@ -28,7 +28,9 @@ enum io_fault_call {
     IO_FAULT_GROW,
     IO_FAULT_LOCK,
     IO_FAULT_RANDOM, /* Without a name. */
+    IO_FAULT_CREATE, /* An OPEN that makes the file. */
     IO_FAULT_ANY,    /* Whichever of these comes. */
+    IO_FAULT_FULL,   /* What needs blocks: CREATE, MAKE_DIR, ALLOCATE, GROW. */
     IO_FAULT_CALLS,
 };
 

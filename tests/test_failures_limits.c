@@ -1,0 +1,972 @@
+/*
+ * tests/test_failures_limits.c -- what became of other systems when the disk was
+ * full, a number passed 2^31, 2^32 or 2^64, or a reader died.
+ *
+ * Each test stands for a line of public reports, which its comment names. A disk
+ * that is full refuses whatever needs blocks (tests/lib/io_fault.h); what is
+ * prepared can be written.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "tests/lib/child.h"
+#include "tests/lib/files.h"
+#include "tests/lib/io_fault.h"
+#include "tests/lib/letters.h"
+#include "tests/lib/reseal.h"
+#include "tests/lib/run.h"
+#include "tests/lib/store_dir.h"
+#include "wal/anchor.h"
+#include "wal/position.h"
+
+enum {
+    PAGE = 4096,
+    MORE_THAN_IS_LEFT = 54 << 10, /* In a segment with a unit in it. */
+    SMALL_MAP_BYTES = 1 << 20,
+    VALUE_BYTES = 4000,
+    PUTS_MAX = 2000,
+    ANCHOR_LSN_FLOOR = 80, /* Offsets in a slot (wal/anchor.h). */
+    ANCHOR_SEGMENT_LAST = 88,
+    ANCHOR_SEGMENT_OLDEST = 96,
+    SEGMENT_SEQ = 32, /* In a segment's header (wal/segment.h). */
+    UNIT_NUMBER = 24, /* In a unit's (wal/unit.h). */
+    UNIT_LSN_FIRST = 48,
+    RECORD_LSN = 8, /* In a record's (wal/record.h). */
+};
+
+#define SPARSE_BYTES ((uint64_t)5 << 30)
+#define NO_SPACE     "No space left on device (errno 28)"
+
+/* ---- A small vocabulary ------------------------------------------------------- */
+
+static struct store_dir dir;
+static char path[FILES_PATH_BYTES];
+
+static int setup(void **state)
+{
+    (void)state;
+    letters_make(&dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_dir_remove(&dir);
+    return 0;
+}
+
+static void start_anew(void)
+{
+    teardown(NULL);
+    setup(NULL);
+}
+
+static const char *at(const char *name)
+{
+    store_dir_path(&dir, name, path);
+    return path;
+}
+
+static void fill_disk(enum io_fault_call call, const char *suffix,
+                      int sys_errno)
+{
+    const struct io_fault fault = {.call = call,
+                                   .suffix = suffix,
+                                   .times = IO_FAULT_FOREVER,
+                                   .sys_errno = sys_errno};
+
+    io_fault_arm(&fault);
+}
+
+static void disk_is_full(void)
+{
+    fill_disk(IO_FAULT_FULL, NULL, ENOSPC);
+}
+
+static void disk_has_room(void)
+{
+    io_fault_arm(NULL);
+}
+
+/* The letters in a store of one segment: open. */
+static void begin(void)
+{
+    store_dir_open(&dir);
+    letters_put(&dir, 'a');
+    letters_put(&dir, 'b');
+}
+
+static enum stele_status try_delete(const char *key)
+{
+    return stele_delete(dir.store, "t", key, strlen(key), NULL, &dir.error);
+}
+
+/* ---- The log has no room -------------------------------------------------------- */
+
+/* Whom the full disk meets, and what the commit says of it. */
+static const struct {
+    enum io_fault_call call;
+    const char *suffix;
+    uint64_t bytes; /* Of the value to be put. */
+    const char *message;
+} refusals[] = {
+    {IO_FAULT_WRITE, ".wal", 10,
+     "append unit 3: " SEGMENT_1 ": offset 12288: write 4096 bytes"},
+    {IO_FAULT_FULL, NULL, MORE_THAN_IS_LEFT,
+     "prepare segment: wal/0000000000000002.tmp: open"},
+    {IO_FAULT_CREATE, ".tmp", MORE_THAN_IS_LEFT,
+     "prepare segment: wal/0000000000000002.tmp: open"},
+    {IO_FAULT_ALLOCATE, ".tmp", MORE_THAN_IS_LEFT,
+     "prepare segment: wal/0000000000000002.tmp: allocate 65536 bytes"},
+    {IO_FAULT_WRITE, ".tmp", MORE_THAN_IS_LEFT,
+     "prepare segment: wal/0000000000000002.tmp: offset 0: write 65536 bytes"},
+    {IO_FAULT_RENAME, ".wal", MORE_THAN_IS_LEFT,
+     "prepare segment: 0000000000000002.tmp: rename to 0000000000000002.wal"},
+};
+
+/* rocketmq: a full disk left a file of 0 bytes, and the next persist renamed it
+ * over the good backup. */
+static void on_a_full_disk_a_commit_is_refused_and_the_store_goes_on(
+    void **state)
+{
+    static const int errnos[] = {ENOSPC, EDQUOT};
+
+    (void)state;
+    for (size_t index = 0; index < 2 * sizeof refusals / sizeof *refusals;
+         index++) {
+        const size_t refusal = index / 2;
+        const int number = errnos[index % 2];
+        uint64_t digest;
+
+        start_anew();
+        begin();
+        digest = files_tree_digest(dir.path, "lock.mdb");
+        fill_disk(refusals[refusal].call, refusals[refusal].suffix, number);
+        for (int again = 0; again < 3; again++) {
+            assert_int_equal(
+                store_dir_try_put_bytes(&dir, "c", refusals[refusal].bytes),
+                STELE_NO_SPACE);
+            store_dir_assert_error(&dir, "%s: %s (errno %d)",
+                                   refusals[refusal].message, strerror(number),
+                                   number);
+            letters_assert(&dir, 2);
+            assert_true(files_tree_digest(dir.path, "lock.mdb") == digest);
+        }
+        assert_false(store_dir_stats(&dir).poisoned);
+        assert_int_equal(store_dir_stats(&dir).lsn_visible, 2);
+        disk_has_room(); /* And that is all it takes. */
+        assert_int_equal(
+            store_dir_try_put_bytes(&dir, "big", refusals[refusal].bytes),
+            STELE_OK);
+        letters_put(&dir, 'c');
+        assert_int_equal(store_dir_stats(&dir).lsn_visible, 4);
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        letters_assert(&dir, 3);
+        assert_int_equal(store_dir_try_get(&dir, "big"), STELE_OK);
+        store_dir_assert_verifies(&dir);
+    }
+}
+
+/* The new segment is there, but ANCHOR cannot be told: nothing is written into
+ * it (only where every write allocates). */
+static void a_segment_that_cannot_be_named_is_not_used(void **state)
+{
+    (void)state;
+    begin();
+    fill_disk(IO_FAULT_WRITE, "ANCHOR", ENOSPC);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(
+            store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+            STELE_NO_SPACE);
+        store_dir_assert_error(
+            &dir, "anchor: %s/ANCHOR: offset %d: write 4096 bytes: " NO_SPACE,
+            store_dir_name(&dir), strstr(dir.error.message, "t 0") ? 0 : PAGE);
+    }
+    assert_false(store_dir_stats(&dir).poisoned);
+    disk_has_room();
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_OK);
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    letters_assert(&dir, 2);
+    assert_int_equal(store_dir_try_get(&dir, "big"), STELE_OK);
+}
+
+/* The same with its threads at work. */
+static void a_store_with_keepers_goes_on_by_itself(void **state)
+{
+    (void)state;
+    dir.tuning.manual = false;
+    store_dir_open(&dir);
+    letters_put(&dir, 'a');
+    letters_put(&dir, 'b');
+    disk_is_full();
+    for (int again = 0; again < 20; again++) {
+        /* The segment may have been prepared before. */
+        const enum stele_status status =
+            store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT);
+
+        if (status != STELE_OK) {
+            assert_int_equal(status, STELE_NO_SPACE);
+        }
+        letters_assert(&dir, 2);
+    }
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_NO_SPACE);
+    disk_has_room();
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_OK);
+    letters_put(&dir, 'c');
+    store_dir_close(&dir);
+    store_dir_open(&dir);
+    letters_assert(&dir, 3);
+    store_dir_assert_verifies(&dir);
+}
+
+/* ---- Opening and looking --------------------------------------------------------------- */
+
+/* For writing and for reading: all of it can be seen and verified. */
+static void assert_opens_on_a_full_disk(unsigned letters, char row)
+{
+    static const enum stele_open_mode modes[] = {STELE_OPEN_READ_ONLY,
+                                                 STELE_OPEN_EXISTING};
+
+    disk_is_full();
+    for (size_t mode = 0; mode < 2; mode++) {
+        if (store_dir_try_open(&dir, modes[mode]) != STELE_OK) {
+            fail_msg("%s", dir.error.message);
+        }
+        assert_int_equal(store_dir_stats(&dir).recovery_row, row);
+        letters_assert(&dir, letters);
+        store_dir_assert_verifies(&dir);
+        store_dir_kill(&dir);
+    }
+    disk_has_room();
+}
+
+/* etcd#3591, #2819, #4744: the repair itself needed space. */
+static void opening_and_looking_need_no_space(void **state)
+{
+    (void)state;
+    letters_leave_in_flight(&dir, "bc");
+    assert_opens_on_a_full_disk(3, 'A');
+    letters_restore(&dir);
+    files_fill_at(at(SEGMENT_1), LETTERS_UNIT_3, 0, PAGE / 2);
+    assert_opens_on_a_full_disk(2, 'C');
+    files_flip_bit(at("ANCHOR"), 100, 0); /* A slot that is healed in place. */
+    assert_opens_on_a_full_disk(2, 'C');
+    files_write(at(SEGMENT_2), "", 0); /* What the full disk left. */
+    files_write(at("wal/0000000000000002.tmp"), "", 0);
+    assert_opens_on_a_full_disk(2, 'C');
+    store_dir_open(&dir);
+    store_dir_close(&dir);
+    assert_opens_on_a_full_disk(2, 'C');
+    fill_disk(IO_FAULT_WRITE, "LOCK", ENOSPC); /* Its text is only text. */
+    store_dir_open(&dir);
+    assert_int_equal(io_fault_count(), 1);
+}
+
+/* Behind a torn tail the next commit needs a segment: it says so, and waits for
+ * nothing else. */
+static void a_torn_tail_on_a_full_disk_can_be_read(void **state)
+{
+    (void)state;
+    letters_leave_in_flight(&dir, "b");
+    files_fill_at(at(SEGMENT_1), LETTERS_UNIT_2, 0, PAGE / 2);
+    disk_is_full();
+    store_dir_open(&dir);
+    letters_assert(&dir, 1);
+    assert_int_equal(store_dir_try_put(&dir, "b", "v"), STELE_NO_SPACE);
+    store_dir_assert_error(
+        &dir, "prepare segment: wal/0000000000000002.tmp: open: " NO_SPACE);
+    letters_assert(&dir, 1);
+    disk_has_room();
+    letters_put(&dir, 'b');
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    letters_assert(&dir, 2);
+}
+
+/* Building an index takes space, and says so; looking at the store does not. */
+static void a_store_without_its_index_can_be_read_on_a_full_disk(void **state)
+{
+    (void)state;
+    begin();
+    store_dir_kill(&dir);
+    files_remove(at("index/data.mdb"));
+    files_remove(at("index/lock.mdb"));
+    assert_int_equal(rmdir(at("index")), 0);
+    disk_is_full();
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                     STELE_NO_SPACE);
+    store_dir_assert_error(
+        &dir,
+        "open %s: rebuild the index: index.tmp: make directory: " NO_SPACE,
+        dir.path);
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY), STELE_OK);
+    letters_assert(&dir, 2);
+    store_dir_assert_verifies(&dir);
+    store_dir_close(&dir);
+    disk_has_room();
+    store_dir_open(&dir);
+    letters_assert(&dir, 2);
+}
+
+/* lmdbjava#236, users of rocketmq: even deletes failed when it was full. */
+static void deletes_work_while_the_log_has_room_for_them(void **state)
+{
+    struct stele_batch *batch;
+
+    (void)state;
+    begin();
+    letters_put(&dir, 'c');
+    disk_is_full();
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_NO_SPACE);
+    assert_int_equal(try_delete("c"), STELE_OK);
+    letters_assert(&dir, 2);
+    assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
+    assert_int_equal(stele_batch_clear_table(batch, "t", &dir.error), STELE_OK);
+    assert_int_equal(
+        stele_commit(dir.store, batch, STELE_DURABLE, NULL, &dir.error),
+        STELE_OK);
+    stele_batch_destroy(batch);
+    letters_assert(&dir, 0);
+    while (try_delete("a") == STELE_OK) { /* Down to the last page. */
+    }
+    store_dir_assert_error(
+        &dir, "prepare segment: wal/0000000000000002.tmp: open: " NO_SPACE);
+    assert_int_equal(store_dir_stats(&dir).units_written,
+                     LETTERS_SEGMENT_BYTES / PAGE - 1);
+    store_dir_kill(&dir);
+    store_dir_open(&dir); /* On the same disk. */
+    letters_assert(&dir, 0);
+    disk_has_room();
+    letters_put(&dir, 'a');
+    letters_assert(&dir, 1);
+}
+
+/* emqx#16207: it did not start after the disk had been full. */
+static void after_a_full_disk_the_store_starts(void **state)
+{
+    static const char *const leftovers[] = {"wal/0000000000000002.tmp",
+                                            SEGMENT_2};
+
+    (void)state;
+    begin();
+    disk_is_full();
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_NO_SPACE);
+    for (size_t index = 0; index < 2; index++) {
+        store_dir_kill(&dir);
+        /* Killed before it could clean up. */
+        files_write(at(leftovers[index]), "", 0);
+        for (int again = 0; again < 3; again++) {
+            store_dir_open(&dir);
+            letters_assert(&dir, 2);
+            assert_int_equal(
+                store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                STELE_NO_SPACE);
+            store_dir_kill(&dir);
+        }
+        store_dir_open(&dir);
+    }
+    disk_has_room();
+    assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                     STELE_OK);
+    letters_put(&dir, 'c');
+    store_dir_close(&dir);
+    store_dir_open(&dir);
+    letters_assert(&dir, 3);
+    assert_int_equal(files_count(at("wal"), ""), 2);
+    store_dir_assert_verifies(&dir);
+}
+
+/* The checkpoint at close finds no room: the next open replays, no more. */
+static void a_close_on_a_full_disk_loses_nothing(void **state)
+{
+    struct stele *store;
+
+    (void)state;
+    dir.options.skip_close_checkpoint = false;
+    begin();
+    fill_disk(IO_FAULT_GROW, NULL, ENOSPC);
+    store = dir.store;
+    dir.store = NULL;
+    assert_int_equal(stele_close(store, &dir.error), STELE_NO_SPACE);
+    store_dir_assert_error(
+        &dir,
+        "close: checkpoint: index/data.mdb: grow to 16785408 bytes: " NO_SPACE);
+    store_dir_open(&dir);
+    letters_assert(&dir, 2);
+    store_dir_assert_verifies(&dir);
+}
+
+/* ---- Nothing is cut off ------------------------------------------------------------------ */
+
+/* ZK PR560, braft#461: the snapshot failed on a full disk, but the log was
+ * truncated. The log is kept whole from its beginning. */
+static void nothing_ever_removes_a_segment(void **state)
+{
+    (void)state;
+    dir.options.skip_close_checkpoint = false;
+    for (int round = 0; round < 4; round++) {
+        const bool full = round % 2 == 1;
+
+        store_dir_open(&dir);
+        fill_disk(IO_FAULT_UNLINK, ".wal", EIO); /* To be noticed. */
+        for (int put = 0; put < 4 && !full; put++) {
+            assert_int_equal(store_dir_try_put_bytes(&dir, "k", 50 << 10),
+                             STELE_OK);
+        }
+        assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        assert_int_equal(io_fault_count(), 0);
+        if (full) {
+            disk_is_full();
+            while (store_dir_try_put_bytes(&dir, "k", 4 << 10) == STELE_OK) {
+            }
+            assert_int_equal(dir.error.status, STELE_NO_SPACE);
+            store_dir_kill(&dir);
+            store_dir_open(&dir);
+        }
+        store_dir_close(&dir);
+        disk_has_room();
+        for (int seq = 1; seq <= 4; seq++) {
+            char name[64];
+
+            snprintf(name, sizeof name, "wal/%016x.wal", (unsigned)seq);
+            assert_int_equal(files_size(at(name)), LETTERS_SEGMENT_BYTES);
+        }
+    }
+}
+
+/* ---- The index is full --------------------------------------------------------------------------------- */
+
+/* Put until the memtable is full and no checkpoint can empty it. */
+static int put_until_full(void)
+{
+    int count = 0;
+
+    for (;; count++) {
+        char key[16];
+        enum stele_status status;
+
+        assert_true(count < PUTS_MAX);
+        snprintf(key, sizeof key, "k%06d", count);
+        status = store_dir_try_put_bytes(&dir, key, VALUE_BYTES);
+        if (status != STELE_OK) {
+            assert_int_equal(status, STELE_NO_SPACE);
+            return count;
+        }
+    }
+}
+
+static void assert_counted_there(int count)
+{
+    for (int index = 0; index < count; index++) {
+        char key[16];
+
+        snprintf(key, sizeof key, "k%06d", index);
+        assert_int_equal(store_dir_try_get(&dir, key), STELE_OK);
+    }
+}
+
+static void a_full_index_stops_commits_and_a_larger_map_goes_on(void **state)
+{
+    struct stele *store;
+    int count;
+
+    (void)state;
+    dir.options.skip_close_checkpoint = false;
+    dir.options.memtable_bytes = 64 << 10;
+    dir.options.index_map_bytes = SMALL_MAP_BYTES;
+    store_dir_open(&dir);
+    count = put_until_full();
+    assert_true(count > 100);
+    assert_counted_there(count);
+    assert_int_equal(store_dir_try_put(&dir, "one more", "x"), STELE_NO_SPACE);
+    store_dir_assert_error(&dir,
+                           "checkpoint: index/data.mdb: put: MDB_MAP_FULL: "
+                           "Environment mapsize limit reached");
+    assert_int_equal(
+        stele_delete(dir.store, "t", "k000000", 7, NULL, &dir.error),
+        STELE_NO_SPACE);
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_NO_SPACE);
+    assert_true(store_dir_stats(&dir).checkpoint_failures > 0);
+    assert_int_equal(store_dir_stats(&dir).last_checkpoint_error.status,
+                     STELE_NO_SPACE);
+    assert_false(store_dir_stats(&dir).poisoned);
+    assert_counted_there(count);
+    store = dir.store;
+    dir.store = NULL;
+    assert_int_equal(stele_close(store, &dir.error), STELE_NO_SPACE);
+
+    dir.options.index_map_bytes = 64 << 20;
+    store_dir_open(&dir);
+    assert_false(store_dir_stats(&dir).index_rebuilt);
+    assert_counted_there(count);
+    assert_int_equal(
+        stele_delete(dir.store, "t", "k000000", 7, NULL, &dir.error), STELE_OK);
+    store_dir_put(&dir, "one more", "x");
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    store_dir_assert_verifies(&dir);
+}
+
+/* The log has what the index has no room for. */
+static void a_store_whose_index_is_full_can_still_be_read(void **state)
+{
+    int count;
+
+    (void)state;
+    dir.options.memtable_bytes = 64 << 10;
+    dir.options.index_map_bytes = SMALL_MAP_BYTES;
+    store_dir_open(&dir);
+    count = put_until_full();
+    store_dir_kill(&dir);
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY), STELE_OK);
+    assert_counted_there(count);
+    store_dir_close(&dir);
+    store_dir_open(&dir); /* For writing as well: nothing needs space. */
+    assert_counted_there(count);
+}
+
+/* ---- Numbers ----------------------------------------------------------------------------------- */
+
+/* aeron PR959, TDengine PR5269, redpanda's int32, ravendb PR8702: 2^31 and 2^32. */
+static void lsns_pass_2_31_and_2_32(void **state)
+{
+    static const uint64_t floors[] = {
+        (UINT64_C(1) << 31) - 3, (UINT64_C(1) << 32) - 3,
+        (UINT64_C(1) << 53) - 3, (UINT64_C(1) << 62) - 3};
+
+    (void)state;
+    for (size_t index = 0; index < sizeof floors / sizeof *floors; index++) {
+        struct stele_batch *batch;
+        uint64_t lsn = floors[index];
+        char key[16];
+
+        start_anew();
+        begin();
+        store_dir_close(&dir);
+        reseal_anchor_u64(at("ANCHOR"), ANCHOR_LSN_FLOOR, lsn);
+        store_dir_open(&dir);
+        for (int count = 0; count < 6; count++) {
+            snprintf(key, sizeof key, "k%d", count);
+            assert_int_equal(store_dir_put(&dir, key, key), ++lsn);
+            if (count == 2) {
+                assert_int_equal(stele_checkpoint(dir.store, &dir.error),
+                                 STELE_OK);
+            }
+        }
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        store_dir_assert_verifies(&dir);
+        assert_int_equal(store_dir_stats(&dir).lsn_durable, lsn);
+        assert_int_equal(store_dir_put(&dir, "next", "1"),
+                         lsn + STORE_LSN_SKIP + 1);
+        assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
+        for (int count = 0; count < 6; count++) {
+            snprintf(key, sizeof key, "k%d", count);
+            assert_int_equal(
+                stele_batch_expect_lsn(batch, "t", key, 2,
+                                       floors[index] + (uint64_t)count + 1,
+                                       &dir.error),
+                STELE_OK);
+        }
+        assert_int_equal(
+            stele_commit(dir.store, batch, STELE_DURABLE, NULL, &dir.error),
+            STELE_OK);
+        stele_batch_destroy(batch);
+        store_dir_close(&dir);
+        store_dir_open(&dir);
+        letters_assert(&dir, 2);
+        store_dir_assert_verifies(&dir);
+    }
+}
+
+/* No LSN is ever given twice, not even where there are no more. */
+static void lsns_never_wrap(void **state)
+{
+    static const uint64_t floors[] = {UINT64_MAX, UINT64_MAX - 1,
+                                      UINT64_MAX - STORE_LSN_SKIP,
+                                      UINT64_C(1) << 63};
+
+    (void)state;
+    letters_leave_acknowledged(&dir);
+    for (size_t index = 0; index < sizeof floors / sizeof *floors; index++) {
+        struct reseal_unit unit;
+        struct wal_position origin;
+
+        reseal_anchor_u64(at("ANCHOR"), ANCHOR_LSN_FLOOR, floors[index]);
+        store_dir_assert_refused(
+            &dir, STELE_CORRUPT,
+            "row E: ANCHOR: offset 80: LSN floor is %" PRIu64
+            ", expected at most 9223372036854775807",
+            floors[index]);
+        letters_restore(&dir);
+        /* The same in the last record. */
+        reseal_unit_begin(&unit, at(SEGMENT_1), LETTERS_UNIT_3, LETTERS_UNIT_2);
+        put_u64le(unit.bytes + UNIT_LSN_FIRST, floors[index]);
+        put_u64le(unit.bytes + RESEAL_RECORD + RECORD_LSN, floors[index]);
+        reseal_unit_end(&unit);
+        files_read_at(at("ANCHOR"), 32, origin.uuid.bytes, WAL_UUID_BYTES);
+        origin = wal_position_origin(&origin.uuid);
+        reseal_anchor_durable(at("ANCHOR"), &origin);
+        assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                         STELE_CORRUPT);
+        store_dir_assert_error(&dir,
+                               "open %s: row E: the log's last LSN is %" PRIu64
+                               ", expected at most 9223372036854775807",
+                               dir.path, floors[index]);
+        letters_restore(&dir);
+    }
+    letters_assert_opens(&dir, 3, 'A');
+}
+
+static void segments_are_numbered_past_2_31_and_2_32(void **state)
+{
+    static const uint64_t seqs[] = {INT32_MAX, UINT32_MAX};
+
+    (void)state;
+    for (size_t index = 0; index < 2; index++) {
+        char name[64];
+        char renamed[FILES_PATH_BYTES];
+
+        start_anew();
+        store_dir_open(&dir);
+        store_dir_close(&dir);
+        snprintf(name, sizeof name, "wal/%016" PRIx64 ".wal", seqs[index]);
+        store_dir_path(&dir, name, renamed);
+        files_rename(at(SEGMENT_1), renamed);
+        reseal_segment_u64(renamed, SEGMENT_SEQ, seqs[index]);
+        reseal_anchor_u64(at("ANCHOR"), ANCHOR_SEGMENT_LAST, seqs[index]);
+        reseal_anchor_u64(at("ANCHOR"), ANCHOR_SEGMENT_OLDEST, seqs[index]);
+        store_dir_open(&dir);
+        letters_put(&dir, 'a');
+        letters_put(&dir, 'b');
+        for (uint64_t more = 1; more <= 3; more++) {
+            assert_int_equal(
+                store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
+                STELE_OK);
+            assert_int_equal(store_dir_stats(&dir).segment_current,
+                             seqs[index] + more);
+        }
+        letters_put(&dir, 'c');
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        letters_assert(&dir, 3);
+        store_dir_assert_verifies(&dir);
+        assert_int_equal(store_dir_stats(&dir).segment_first, seqs[index]);
+    }
+}
+
+/* Replace these bytes wherever they stand. */
+static void replace_everywhere(const char *file, const uint8_t *old,
+                               const uint8_t *fresh, size_t bytes)
+{
+    unsigned count = 0;
+
+    for (uint64_t offset = files_find(file, old, bytes); offset != UINT64_MAX;
+         offset = files_find(file, old, bytes)) {
+        files_write_at(file, offset, fresh, bytes);
+        count++;
+    }
+    assert_true(count > 0);
+}
+
+static void units_are_numbered_past_2_31_and_2_32(void **state)
+{
+    static const uint64_t numbers[] = {INT32_MAX - 1, UINT32_MAX - 1};
+
+    (void)state;
+    for (size_t index = 0; index < 2; index++) {
+        uint8_t old[WAL_POSITION_BYTES];
+        uint8_t fresh[WAL_POSITION_BYTES];
+        struct wal_position position;
+        struct reseal_unit unit;
+
+        start_anew();
+        store_dir_open(&dir);
+        letters_put(&dir, 'a');
+        position = wal_writer_durable(dir.store->writer);
+        assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        store_dir_close(&dir);
+        /* The unit that log, index and ANCHOR agree on gets another number. */
+        wal_position_encode(&position, old);
+        reseal_unit_begin(&unit, at(SEGMENT_1), LETTERS_UNIT_1, 0);
+        put_u64le(unit.bytes + UNIT_NUMBER, numbers[index]);
+        reseal_unit_end(&unit);
+        position.unit = numbers[index];
+        files_read_at(at(SEGMENT_1), LETTERS_UNIT_1 + 80, position.chain.bytes,
+                      CHECKSUM128_BYTES);
+        wal_position_encode(&position, fresh);
+        replace_everywhere(at("index/data.mdb"), old, fresh, sizeof old);
+        reseal_anchor_durable(at("ANCHOR"), &position);
+
+        store_dir_open(&dir);
+        assert_false(store_dir_stats(&dir).index_rebuilt);
+        letters_put(&dir, 'b');
+        letters_put(&dir, 'c');
+        assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        letters_put_relaxed(&dir, 'd');
+        assert_int_equal(wal_writer_written(dir.store->writer).unit,
+                         numbers[index] + 3);
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        letters_assert(&dir, 4);
+        assert_false(store_dir_stats(&dir).index_rebuilt);
+    }
+}
+
+/* ---- Sizes ----------------------------------------------------------------------------------------- */
+
+static void files_longer_than_4_gib_are_what_they_are(void **state)
+{
+    static const enum stele_open_mode modes[] = {STELE_OPEN_EXISTING,
+                                                 STELE_OPEN_READ_ONLY};
+    size_t bytes;
+    uint8_t *anchor;
+
+    (void)state;
+    begin();
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    store_dir_close(&dir);
+    files_truncate(at("index/data.mdb"), SPARSE_BYTES);
+    files_truncate(at("LOCK"), SPARSE_BYTES);
+    files_write(at("wal/0000000000000009.tmp"), "", 0);
+    files_truncate(at("wal/0000000000000009.tmp"), SPARSE_BYTES);
+    for (int again = 0; again < 2; again++) {
+        store_dir_open(&dir);
+        assert_false(store_dir_stats(&dir).index_rebuilt);
+        letters_assert(&dir, 2);
+        letters_put(&dir, 'b');
+        assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        store_dir_assert_verifies(&dir);
+        store_dir_kill(&dir);
+    }
+    assert_false(files_exists(at("wal/0000000000000009.tmp")));
+    files_truncate(at(SEGMENT_1), SPARSE_BYTES);
+    for (size_t mode = 0; mode < 2; mode++) {
+        assert_int_equal(store_dir_try_open(&dir, modes[mode]), STELE_CORRUPT);
+        store_dir_assert_error(
+            &dir,
+            "open %s: recover: row E: " SEGMENT_1
+            ": the file has 5368709120 bytes, expected 65536",
+            dir.path);
+    }
+    files_truncate(at(SEGMENT_1), LETTERS_SEGMENT_BYTES);
+    anchor = files_read(at("ANCHOR"), &bytes);
+    files_truncate(at("ANCHOR"), SPARSE_BYTES);
+    for (size_t mode = 0; mode < 2; mode++) {
+        assert_int_equal(store_dir_try_open(&dir, modes[mode]), STELE_CORRUPT);
+        store_dir_assert_error(
+            &dir,
+            "open %s: %s/ANCHOR: the file has 5368709120 bytes, "
+            "expected a regular one of 12288",
+            dir.path, store_dir_name(&dir));
+    }
+    files_write(at("ANCHOR"), anchor, bytes);
+    free(anchor);
+    store_dir_open(&dir);
+    letters_assert(&dir, 2);
+}
+
+/* A file system that takes no space: blocks are not reserved, only promised. */
+static struct io_calls sparse_calls;
+static struct io sparse_io = {.calls = &sparse_calls};
+
+static int sparse_kind(struct io *self, int fd, enum io_fs_kind *kind_out)
+{
+    (void)self;
+    (void)fd;
+    *kind_out = IO_FS_COPY_ON_WRITE;
+    return 0;
+}
+
+static int sparse_allocate(struct io *self, int fd, uint64_t bytes)
+{
+    (void)self;
+    return io_posix()->calls->truncate(io_posix(), fd, bytes);
+}
+
+/* Holes are not read through the page cache: there are gibibytes of them. */
+static ssize_t sparse_read(struct io *self, int fd, void *target, size_t bytes,
+                           uint64_t offset)
+{
+    const off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
+    const bool hole = data < 0 || (uint64_t)data >= offset + bytes;
+    struct io_file_info info;
+
+    (void)self;
+    if (hole && io_posix()->calls->info(io_posix(), fd, NULL, &info) == 0 &&
+        offset + bytes <= info.size_bytes) {
+        memset(target, 0, bytes);
+        return (ssize_t)bytes;
+    }
+    return io_posix()->calls->read(io_posix(), fd, target, bytes, offset);
+}
+
+enum { GIB_SEGMENTS = 5 };
+
+static void a_log_longer_than_4_gib_is_read(void **state)
+{
+    (void)state;
+    sparse_calls = *io_fault_io()->calls;
+    sparse_calls.fs_kind = sparse_kind;
+    sparse_calls.allocate = sparse_allocate;
+    sparse_calls.read = sparse_read;
+    dir.tuning.io = &sparse_io;
+    dir.tuning.segment_bytes = WAL_SEGMENT_BYTES_MAX;
+    for (int segment = 1; segment <= GIB_SEGMENTS; segment++) {
+        char key[32];
+        char file[FILES_PATH_BYTES];
+        uint64_t end;
+
+        store_dir_open(&dir);
+        snprintf(key, sizeof key, "k%d", segment);
+        store_dir_put(&dir, key, key);
+        assert_int_equal(store_dir_stats(&dir).segment_current, segment);
+        end = wal_writer_durable(dir.store->writer).end_offset;
+        store_dir_put_relaxed(&dir, "torn", letters_value('t'));
+        store_dir_current_segment(&dir, file);
+        store_dir_kill(&dir);
+        files_fill_at(file, end, 0, PAGE / 2);
+        /* Also at the far end. */
+        files_fill_at(file, WAL_SEGMENT_BYTES_MAX - 1, 1, 1);
+    }
+    store_dir_open(&dir);
+    for (int segment = 1; segment <= GIB_SEGMENTS; segment++) {
+        char key[32];
+
+        snprintf(key, sizeof key, "k%d", segment);
+        assert_true(store_dir_has(&dir, key, key));
+    }
+    assert_true(store_dir_has(&dir, "torn", NULL));
+    store_dir_assert_verifies(&dir);
+}
+
+/* ---- Readers that die -------------------------------------------------------------------------------- */
+
+enum { CHILD_VIEWS = 200, OWN_VIEWS = 8 };
+
+/* Take all the slots there are, and say so. */
+static int hoard_views(const char *store_path)
+{
+    static struct stele_view *views[CHILD_VIEWS];
+    struct message message = {0};
+    struct stele_options options;
+    struct stele_error error;
+    struct stele *store;
+
+    stele_options_init(&options);
+    options.mode = STELE_OPEN_READ_ONLY;
+    options.views_max = CHILD_VIEWS;
+    options.index_map_bytes = 64 << 20;
+    run_expect_ok(stele_open(store_path, &options, &store, &error), &error,
+                  "open");
+    while (message.n < CHILD_VIEWS &&
+           stele_view_open(store, &views[message.n], &error) == STELE_OK) {
+        message.n++;
+    }
+    parent_send(&message);
+    (void)parent_receive(&message); /* Killed meanwhile. */
+    return 1;
+}
+
+/* How many of so many views can be opened at once. */
+static unsigned count_views(void)
+{
+    struct stele_view *views[OWN_VIEWS] = {NULL};
+    unsigned count = 0;
+
+    while (count < OWN_VIEWS &&
+           stele_view_open(dir.store, &views[count], &dir.error) == STELE_OK) {
+        count++;
+    }
+    for (unsigned index = 0; index < count; index++) {
+        stele_view_close(views[index]);
+    }
+    return count;
+}
+
+/* frappe/mail#559, lmdb-go#111: the reader slots of dead processes were never
+ * given back. Ours are checked at open, and by the base keeper every minute
+ * (engine/keepers.c), whose part is played here. */
+static void the_slots_of_dead_readers_are_given_back(void **state)
+{
+    const char *const arguments[] = {"hoard", dir.path, NULL};
+
+    (void)state;
+    dir.options.views_max = OWN_VIEWS;
+    begin();
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    for (int life = 0; life < 4; life++) {
+        struct message taken;
+        struct child child;
+
+        store_dir_kill(&dir);
+        store_dir_open(&dir);
+        child = child_start(arguments);
+        assert_true(child_receive(&child, &taken));
+        assert_in_range(taken.n, OWN_VIEWS, CHILD_VIEWS - 1);
+        child_kill(&child);
+        child_forget(&child);
+        assert_in_range(count_views(), 0, OWN_VIEWS - 1);
+        assert_int_equal(dir.error.status, STELE_BUSY);
+        if (life % 2 == 0) {
+            assert_int_equal(index_reader_check(dir.store->index, &dir.error),
+                             STELE_OK);
+        } else {
+            store_dir_kill(&dir);
+            store_dir_open(&dir);
+        }
+        assert_int_equal(count_views(), OWN_VIEWS);
+    }
+}
+
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(on_a_full_disk_a_commit_is_refused_and_the_store_goes_on),
+        STORE_TEST(a_segment_that_cannot_be_named_is_not_used),
+        STORE_TEST(a_store_with_keepers_goes_on_by_itself),
+        STORE_TEST(opening_and_looking_need_no_space),
+        STORE_TEST(a_torn_tail_on_a_full_disk_can_be_read),
+        STORE_TEST(a_store_without_its_index_can_be_read_on_a_full_disk),
+        STORE_TEST(deletes_work_while_the_log_has_room_for_them),
+        STORE_TEST(after_a_full_disk_the_store_starts),
+        STORE_TEST(a_close_on_a_full_disk_loses_nothing),
+        STORE_TEST(nothing_ever_removes_a_segment),
+        STORE_TEST(a_full_index_stops_commits_and_a_larger_map_goes_on),
+        STORE_TEST(a_store_whose_index_is_full_can_still_be_read),
+        STORE_TEST(lsns_pass_2_31_and_2_32),
+        STORE_TEST(lsns_never_wrap),
+        STORE_TEST(segments_are_numbered_past_2_31_and_2_32),
+        STORE_TEST(units_are_numbered_past_2_31_and_2_32),
+        STORE_TEST(files_longer_than_4_gib_are_what_they_are),
+        STORE_TEST(a_log_longer_than_4_gib_is_read),
+        STORE_TEST(the_slots_of_dead_readers_are_given_back),
+    };
+
+    if (argc == 3 && strcmp(argv[1], "hoard") == 0) {
+        return hoard_views(argv[2]);
+    }
+    io_fault_pretend_syncs();
+    return cmocka_run_group_tests_name("failures: limits", tests, NULL, NULL);
+}
