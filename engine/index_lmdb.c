@@ -116,6 +116,9 @@ static enum stele_status status_of(int mdb_result)
         return STELE_BUSY;
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:
+    case MDB_CURSOR_FULL: /* A tree deeper than any, a page fuller, ... */
+    case MDB_PAGE_FULL:
+    case MDB_INCOMPATIBLE:
     case MDB_BAD_TXN: /* An earlier read of the transaction met damage. */
         return STELE_CORRUPT;
     case MDB_VERSION_MISMATCH:
