@@ -63,30 +63,30 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
 
 static size_t largest_allocation;
+static uint64_t allocations_left = UINT64_MAX; /* Then one fails. */
 
-static void note_allocation(size_t bytes)
+/* Whether there is memory for this one. */
+static bool allocation_works(size_t bytes)
 {
     if (bytes > largest_allocation) {
         largest_allocation = bytes;
     }
+    return allocations_left == UINT64_MAX || allocations_left-- != 0;
 }
 
 void *__wrap_malloc(size_t bytes)
 {
-    note_allocation(bytes);
-    return __real_malloc(bytes);
+    return allocation_works(bytes) ? __real_malloc(bytes) : NULL;
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-    note_allocation(count * bytes);
-    return __real_calloc(count, bytes);
+    return allocation_works(count * bytes) ? __real_calloc(count, bytes) : NULL;
 }
 
 void *__wrap_realloc(void *old, size_t bytes)
 {
-    note_allocation(bytes);
-    return __real_realloc(old, bytes);
+    return allocation_works(bytes) ? __real_realloc(old, bytes) : NULL;
 }
 
 /* A length of this many bits that is not the right one. */
@@ -286,6 +286,44 @@ static void a_segment_of_another_length_is_not_written_to(void **state)
     store_dir_assert_verifies(&dir);
 }
 
+/* ---- No memory -------------------------------------------------------------------- */
+
+enum { ALLOCATIONS_MAX = 2000 };
+
+/* bbolt PR725: a failed open left things behind. Here the n-th allocation fails,
+ * for n = 1, 2, ...; what is left of the memory, the address sanitizer sees. */
+static void an_open_without_memory_leaves_nothing_behind(void **state)
+{
+    static const enum stele_open_mode modes[] = {STELE_OPEN_READ_ONLY,
+                                                 STELE_OPEN_EXISTING};
+    size_t descriptors;
+
+    (void)state;
+    letters_leave_in_flight(&dir, "bc");
+    descriptors = files_count("/proc/self/fd", "");
+    for (size_t mode = 0; mode < 2; mode++) {
+        enum stele_status status = STELE_NO_MEMORY;
+
+        for (uint64_t count = 0; status != STELE_OK; count++) {
+            assert_true(count < ALLOCATIONS_MAX);
+            allocations_left = count;
+            status = store_dir_try_open(&dir, modes[mode]);
+            allocations_left = UINT64_MAX;
+            if (status == STELE_OK && store_dir_stats(&dir).tail_unproven) {
+                store_dir_kill(&dir); /* A reader that shows less says so. */
+                status = STELE_NO_MEMORY;
+            }
+            assert_true(status == STELE_OK || status == STELE_NO_MEMORY);
+            if (status != STELE_OK) {
+                assert_int_equal(files_count("/proc/self/fd", ""), descriptors);
+            }
+        }
+        letters_assert(&dir, 3);
+        assert_false(store_dir_stats(&dir).index_rebuilt);
+        store_dir_kill(&dir);
+    }
+}
+
 /* ---- Limits -------------------------------------------------------------------------- */
 
 enum {
@@ -481,6 +519,7 @@ int main(void)
         STORE_TEST(lengths_inside_a_whole_record_are_bounded_too),
         STORE_TEST(lengths_of_segments_are_bounded_too),
         STORE_TEST(a_segment_of_another_length_is_not_written_to),
+        STORE_TEST(an_open_without_memory_leaves_nothing_behind),
         STORE_TEST(
             what_is_written_at_a_limit_is_read_and_one_more_is_not_written),
         STORE_TEST(a_batch_at_a_limit_is_read_and_one_more_is_not_written),
