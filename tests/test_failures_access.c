@@ -539,8 +539,10 @@ static void restore_honest_files(void)
         }
     }
     for (size_t index = 0; index < FUZZED_FILES; index++) {
-        files_write(at(fuzzed_names[index]), honest[index].data,
-                    honest[index].bytes);
+        /* In place: a file that was cut to nothing first is flushed. */
+        files_truncate(at(fuzzed_names[index]), honest[index].bytes);
+        files_write_at(at(fuzzed_names[index]), 0, honest[index].data,
+                       honest[index].bytes);
     }
 }
 
