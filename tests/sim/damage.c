@@ -116,6 +116,10 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
         return;
     }
     target = &targets.files[random_below(&random, targets.count)];
+    if (strstr(target->name, ".wal") == NULL) {
+        /* The log has most to lose. */
+        target = &targets.files[random_below(&random, targets.count)];
+    }
     other = &targets.files[random_below(&random, targets.count)];
     node = sim_image_node(image, target->inode);
     switch (random_below(&random, 12)) {

@@ -24,16 +24,22 @@ enum {
 
 void sim_plan_init(struct sim_plan *plan, uint64_t seed)
 {
+    /* The laxer the file system, the more there is to find. */
+    static const enum sim_model models[] = {
+        SIM_MODEL_KILL,      SIM_MODEL_ORDERED,   SIM_MODEL_ORDERED,
+        SIM_MODEL_OWN_NAME,  SIM_MODEL_OWN_NAME,  SIM_MODEL_ANY_ORDER,
+        SIM_MODEL_ANY_ORDER, SIM_MODEL_ANY_ORDER,
+    };
     struct random_source random = {.state = seed ^ 0x5bd1e995};
 
     *plan = (struct sim_plan){
         .seed = seed,
-        .model = (enum sim_model)random_below(&random, SIM_MODELS),
-        .faults = random_one_in(&random, 3),
-        .damage = random_one_in(&random, 4),
+        .model = models[random_below(&random, sizeof models / sizeof *models)],
+        .faults = random_one_in(&random, 2),
+        .damage = random_one_in(&random, 3),
         .copy_on_write = random_one_in(&random, 6),
         .steps = 12 + (uint32_t)random_below(&random, SIM_STEPS_MAX - 12),
-        .states_max = 600,
+        .states_max = 300,
     };
 }
 
@@ -77,14 +83,19 @@ __attribute__((format(printf, 3, 4))) static void append(char *target,
 static void append_mark(char *text, const struct life *life,
                         const struct sim_op *op)
 {
-    static const char *const words[] = {
-        "issue", "ack", "relaxed", "refused", "exposed", "opened", "step"};
+    static const char *const words[] = {"issue",   "ack",     "relaxed",
+                                        "refused", "exposed", "opened"};
     const struct sim_history *history = &life->exploration->history;
     char described[200] = "";
 
     if (op->mark == SIM_MARK_STEP) {
         append(text, SIM_VIOLATION_BYTES, "== step %" PRIu64 ": %s\n",
                op->value, sim_step_name(life->steps[op->value].kind));
+        return;
+    }
+    if (op->mark == SIM_MARK_ANCHOR) {
+        append(text, SIM_VIOLATION_BYTES,
+               "-- ANCHOR is durable with sequence %" PRIu64 "\n", op->value);
         return;
     }
     if (op->mark == SIM_MARK_ISSUE && op->value < history->count) {
@@ -185,8 +196,7 @@ static void note_violation(struct life *life, size_t cut, const char *problem)
 /* ---- Disks ---------------------------------------------------------------------------- */
 
 static bool live(struct exploration *exploration, struct sim_image *image,
-                 uint32_t head, bool created, uint64_t lsn_high, uint32_t depth,
-                 uint64_t seed);
+                 const struct sim_start *start, uint32_t depth, uint64_t seed);
 
 /* The batches that the life after this cut knows nothing of, put by. */
 struct put_by {
@@ -222,9 +232,14 @@ static bool live_on(struct life *life, const struct sim_image *image,
     struct exploration *exploration = life->exploration;
     struct put_by by =
         put_future_by(&exploration->history, life->knowledge.issued + 1);
-    const bool good = live(exploration, sim_image_copy(image), verdict->found,
-                           true, life->knowledge.lsn_high, life->depth + 1,
-                           random_u64(&life->random));
+    const struct sim_start start = {
+        .head = verdict->found,
+        .created = true,
+        .lsn_high = life->knowledge.lsn_high,
+        .anchor_sequence = life->knowledge.anchor_sequence,
+    };
+    const bool good = live(exploration, sim_image_copy(image), &start,
+                           life->depth + 1, random_u64(&life->random));
 
     take_future_back(&exploration->history, &by);
     return good;
@@ -380,14 +395,14 @@ static bool cut_all_over(struct life *life)
 }
 
 static bool live(struct exploration *exploration, struct sim_image *image,
-                 uint32_t head, bool created, uint64_t lsn_high, uint32_t depth,
-                 uint64_t seed)
+                 const struct sim_start *start, uint32_t depth, uint64_t seed)
 {
     struct life *life = sim_allocate(sizeof *life);
     const struct sim_plan *plan = exploration->plan;
     const struct sim_profile profile = {
         .steps = depth == 0 ? plan->steps : plan->steps / 3 + 2,
         .faults = plan->faults,
+        .swarm = plan->seed,
     };
     bool good = true;
 
@@ -399,9 +414,11 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     };
     life->step_count =
         sim_script_make(&profile, random_u64(&life->random), life->steps);
-    sim_world_init(&life->world, image, &exploration->history, head, created,
-                   random_u64(&life->random), &exploration->setting);
-    life->world.lsn_high = lsn_high;
+    sim_world_init(&life->world, image, &exploration->history, start->head,
+                   start->created, random_u64(&life->random),
+                   &exploration->setting);
+    life->world.lsn_high = start->lsn_high;
+    life->world.anchor_sequence = start->anchor_sequence;
     sim_world_run(&life->world, life->steps, life->step_count,
                   plan->skip[depth]);
     exploration->tally->lives++;
@@ -413,7 +430,7 @@ static bool live(struct exploration *exploration, struct sim_image *image,
         note_violation(life, 0, life->world.problem);
         good = false;
     }
-    sim_knowledge_init(&life->knowledge, head, created, lsn_high);
+    sim_knowledge_init(&life->knowledge, start);
     life->refused =
         sim_allocate((exploration->history.count + 1) * sizeof(bool));
     memset(life->refused, 0, (exploration->history.count + 1) * sizeof(bool));
@@ -433,14 +450,15 @@ bool sim_explore(const struct sim_plan *plan, struct sim_tally *tally,
         .violation = violation,
         .setting = {.segment_bytes = SEGMENT_BYTES,
                     .memtable_bytes = MEMTABLE_BYTES,
+                    .fault_focus = plan->seed,
                     .fs_kind = plan->copy_on_write ? IO_FS_COPY_ON_WRITE
                                                    : IO_FS_OVERWRITE},
     };
+    const struct sim_start nothing = {0};
     bool good;
 
     sim_history_init(&exploration.history);
-    good =
-        live(&exploration, sim_world_first_image(), 0, false, 0, 0, plan->seed);
+    good = live(&exploration, sim_world_first_image(), &nothing, 0, plan->seed);
     sim_history_deinit(&exploration.history);
     tally->worlds++;
     return good;

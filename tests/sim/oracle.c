@@ -10,15 +10,16 @@
 #include "engine/batch.h"
 #include "wal/record.h"
 
-void sim_knowledge_init(struct sim_knowledge *knowledge, uint32_t head,
-                        bool created, uint64_t lsn_high)
+void sim_knowledge_init(struct sim_knowledge *knowledge,
+                        const struct sim_start *start)
 {
     *knowledge = (struct sim_knowledge){
-        .must = head,
-        .relaxed = head,
-        .issued = head,
-        .lsn_high = lsn_high,
-        .created = created,
+        .must = start->head,
+        .relaxed = start->head,
+        .issued = start->head,
+        .lsn_high = start->lsn_high,
+        .anchor_sequence = start->anchor_sequence,
+        .created = start->created,
     };
 }
 
@@ -71,6 +72,9 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
         break;
     case SIM_MARK_STEP:
         knowledge->step = number;
+        break;
+    case SIM_MARK_ANCHOR:
+        knowledge->anchor_sequence = op->value;
         break;
     }
 }
@@ -471,6 +475,32 @@ static void examine_deep(struct scene *scene, uint32_t number)
     }
 }
 
+/* Rule (8). */
+static void check_anchor(struct scene *scene)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t inode = sim_image_walk(cache, SIM_STORE_PATH "/ANCHOR");
+    uint64_t sequence = 0;
+
+    for (uint64_t slot = 0; slot < 2 && inode != 0; slot++) {
+        uint8_t page[WAL_ANCHOR_SLOT_BYTES] = {0};
+        struct wal_anchor anchor;
+
+        (void)sim_image_read(cache, inode, page, sizeof page,
+                             slot * WAL_ANCHOR_SLOT_BYTES);
+        if (wal_anchor_decode(page, &anchor) == WAL_ANCHOR_VALID &&
+            anchor.slot_sequence > sequence) {
+            sequence = anchor.slot_sequence;
+        }
+    }
+    if (sequence < scene->examination->knowledge->anchor_sequence) {
+        fail(scene,
+             "ANCHOR: the newest slot has sequence %" PRIu64 ", but %" PRIu64
+             " was written durably",
+             sequence, scene->examination->knowledge->anchor_sequence);
+    }
+}
+
 /* No store yet: that is what it must say, and creating it must work. */
 static void examine_uncreated(struct scene *scene)
 {
@@ -497,6 +527,7 @@ void sim_examine(const struct sim_examination *examination,
     uint32_t shown = 0;
 
     begin_scene(&scene, examination, image, verdict);
+    check_anchor(&scene);
     if (examination->deep && examination->knowledge->created) {
         check_reader(&scene, &shown);
     }

@@ -21,9 +21,10 @@
  *     (5) closed and opened again it is the same, and nothing has grown;
  *     (6) the next batch is accepted, with an LSN that was never given, and found
  *         after a kill;
- *     (7) no temporaries and no descriptors are left.
+ *     (7) no temporaries and no descriptors are left;
+ *     (8) ANCHOR is, before it is opened, no older than its last durable write.
  *
- * (1) and (2) are checked of every disk, the others of a share.
+ * (1), (2) and (8) are checked of every disk, the others of a share.
  */
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
@@ -40,15 +41,23 @@
 struct sim_knowledge {
     uint32_t must;
     uint32_t relaxed;
-    uint32_t issued;   /* The newest batch that was asked for. */
-    uint64_t lsn_high; /* The highest LSN that somebody was told. */
-    bool created;      /* An open has returned: there must be a store. */
-    uint32_t step;     /* Of the script. */
+    uint32_t issued;          /* The newest batch that was asked for. */
+    uint64_t lsn_high;        /* The highest LSN that somebody was told. */
+    uint64_t anchor_sequence; /* Of the last write of ANCHOR that returned. */
+    bool created;             /* An open has returned: there must be a store. */
+    uint32_t step;            /* Of the script. */
 };
 
-/* At the start of a recording over a disk in a known state. */
-void sim_knowledge_init(struct sim_knowledge *knowledge, uint32_t head,
-                        bool created, uint64_t lsn_high);
+/* Where a life starts: what is known of the disk it finds. */
+struct sim_start {
+    uint32_t head; /* The state that its store is in. */
+    bool created;  /* False: there is no store yet. */
+    uint64_t lsn_high;
+    uint64_t anchor_sequence;
+};
+
+void sim_knowledge_init(struct sim_knowledge *knowledge,
+                        const struct sim_start *start);
 /* Take in one operation. `refused`[number] is set for what was refused. */
 void sim_knowledge_pass(struct sim_knowledge *knowledge,
                         const struct sim_history *history,

@@ -3,7 +3,7 @@
 
 #include "tests/lib/random.h"
 
-/* How often each kind comes, in a hundred-odd. */
+/* How often each kind comes, before a world's swarm changes that. */
 static const uint8_t weights[SIM_STEP_KINDS] = {
     [SIM_STEP_DURABLE] = 22,   [SIM_STEP_RELAXED] = 26,
     [SIM_STEP_GROUP] = 8,      [SIM_STEP_IMAGE] = 2,
@@ -15,37 +15,58 @@ static const uint8_t weights[SIM_STEP_KINDS] = {
     [SIM_STEP_REOPEN] = 2,
 };
 
-enum { FAULT_WEIGHT = 12 };
+enum { FAULT_WEIGHT = 16 };
 
-static enum sim_step_kind random_kind(const struct sim_profile *profile,
+/* The weights of one world. */
+static void swarm_weights(const struct sim_profile *profile,
+                          uint32_t mine[SIM_STEP_KINDS])
+{
+    static const uint8_t factors[] = {0, 1, 1, 4};
+    struct random_source random = {.state = profile->swarm};
+
+    for (unsigned kind = 0; kind < SIM_STEP_KINDS; kind++) {
+        mine[kind] =
+            weights[kind] * (uint32_t)factors[random_below(
+                                &random, sizeof factors / sizeof *factors)];
+    }
+    if (mine[SIM_STEP_DURABLE] + mine[SIM_STEP_RELAXED] == 0) {
+        mine[SIM_STEP_DURABLE] = weights[SIM_STEP_DURABLE];
+        mine[SIM_STEP_RELAXED] = weights[SIM_STEP_RELAXED];
+    }
+    mine[SIM_STEP_FAULT] = profile->faults ? FAULT_WEIGHT : 0;
+}
+
+static enum sim_step_kind random_kind(const uint32_t mine[SIM_STEP_KINDS],
                                       struct random_source *random)
 {
-    uint64_t total = profile->faults ? FAULT_WEIGHT : 0;
+    uint64_t total = 0;
     uint64_t pick;
 
     for (unsigned kind = 0; kind < SIM_STEP_KINDS; kind++) {
-        total += weights[kind];
+        total += mine[kind];
     }
     pick = random_below(random, total);
     for (unsigned kind = 0; kind < SIM_STEP_KINDS; kind++) {
-        if (pick < weights[kind]) {
+        if (pick < mine[kind]) {
             return (enum sim_step_kind)kind;
         }
-        pick -= weights[kind];
+        pick -= mine[kind];
     }
-    return SIM_STEP_FAULT;
+    return SIM_STEP_DURABLE; /* Not reached. */
 }
 
 size_t sim_script_make(const struct sim_profile *profile, uint64_t seed,
                        struct sim_step steps[SIM_STEPS_MAX])
 {
     struct random_source random = {.state = seed};
+    uint32_t mine[SIM_STEP_KINDS];
     size_t count =
         profile->steps < SIM_STEPS_MAX ? profile->steps : SIM_STEPS_MAX;
 
+    swarm_weights(profile, mine);
     for (size_t index = 0; index < count; index++) {
         steps[index].seed = random_u64(&random);
-        steps[index].kind = random_kind(profile, &random);
+        steps[index].kind = random_kind(mine, &random);
         /* Gaps need relaxed commits that follow each other. */
         if (index > 0 && steps[index - 1].kind == SIM_STEP_RELAXED &&
             random_one_in(&random, 2)) {

@@ -37,10 +37,13 @@ struct sim_step {
 
 enum { SIM_STEPS_MAX = 48 };
 
-/* How much of what there is. */
+/* How much of what there is. Worlds differ: each leaves some kinds of step out and
+ * has more of others (swarm testing, Groce et al. 2012), so that what needs many of
+ * one kind is met too. */
 struct sim_profile {
     uint32_t steps;
     bool faults;
+    uint64_t swarm; /* What this world has more and less of. */
 };
 
 size_t sim_script_make(const struct sim_profile *profile, uint64_t seed,

@@ -17,6 +17,7 @@
 
 enum {
     GROUP_MAX = 4,
+    LOOKS_AFTER_WITHDRAWAL = 6,
     IMAGE_VALUE_BYTES = 9000,
     CHECKPOINT_OPS = 3, /* Of one transaction: so that there are several. */
     VIEWS_MAX = 8,
@@ -42,14 +43,23 @@ static void mark(struct sim_world *world, enum sim_mark kind, uint32_t number)
 
 /* ---- Faults ----------------------------------------------------------------------- */
 
+static bool ends_in(const char *name, const char *suffix)
+{
+    const size_t name_bytes = strlen(name);
+    const size_t suffix_bytes = strlen(suffix);
+
+    return suffix_bytes <= name_bytes &&
+           strcmp(name + name_bytes - suffix_bytes, suffix) == 0;
+}
+
 static int strike(void *context, enum sim_call call, const char *name,
                   size_t bytes)
 {
     struct sim_world *world = context;
     const int result = world->fault_result;
 
-    (void)name;
-    if (result == 0 || call != world->fault_call) {
+    if (result == 0 || call != world->fault_call ||
+        !ends_in(name, world->fault_suffix)) {
         return 0;
     }
     if (world->fault_after > 0) {
@@ -91,16 +101,26 @@ static void arm(struct sim_world *world, uint64_t seed)
         {SIM_CALL_READ, -EIO},         {SIM_CALL_INDEX_COMMIT, -ENOSPC},
         {SIM_CALL_INDEX_COMMIT, -EIO},
     };
+    static const char *const suffixes[] = {".wal",   ".wal",   ".wal",
+                                           "ANCHOR", "ANCHOR", ""};
     struct random_source random = {.state = seed};
+    struct random_source focus = {.state = world->setting.fault_focus +
+                                           random_below(&random, 3)};
     const size_t pick =
-        (size_t)random_below(&random, sizeof faults / sizeof faults[0]);
+        (size_t)random_below(world->setting.fault_focus == 0 ? &random : &focus,
+                             sizeof faults / sizeof faults[0]);
 
     world->fault_call = faults[pick].call;
     world->fault_result = faults[pick].result;
-    world->fault_after = (uint32_t)random_below(&random, 4);
-    if (world->fault_call == SIM_CALL_READ) {
-        world->fault_after = (uint32_t)random_below(&random, 12);
+    world->fault_suffix = "";
+    if (world->fault_call == SIM_CALL_WRITE ||
+        world->fault_call == SIM_CALL_SYNC) {
+        /* Where it matters most. */
+        world->fault_suffix = suffixes[random_below(
+            &random, sizeof suffixes / sizeof suffixes[0])];
     }
+    world->fault_after = (uint32_t)random_below(
+        &random, world->fault_call == SIM_CALL_READ ? 12 : 2);
 }
 
 /* A failure that no fault explains. `space`: the only kind that struck must be
@@ -295,6 +315,15 @@ static enum stele_status try_open(struct sim_world *world,
     return store_open(SIM_STORE_PATH, &options, &tuning, &world->store, error);
 }
 
+static void mark_anchor(struct sim_world *world)
+{
+    if (world->store != NULL &&
+        world->store->anchor.slot_sequence > world->anchor_sequence) {
+        world->anchor_sequence = world->store->anchor.slot_sequence;
+        sim_disk_mark(world->disk, SIM_MARK_ANCHOR, world->anchor_sequence);
+    }
+}
+
 /* A new process opens the store: what it finds is true from now on. */
 static void open_store(struct sim_world *world)
 {
@@ -336,6 +365,7 @@ static void open_store(struct sim_world *world)
     world->head = found;
     world->durable = found;
     mark(world, SIM_MARK_OPENED, found);
+    mark_anchor(world);
 }
 
 /* ---- Commits ---------------------------------------------------------------------------------- */
@@ -439,8 +469,23 @@ static void end_commit(struct sim_world *world, struct commit *commit)
                        commit->error.message);
         return;
     }
-    if (commit->status != STELE_UNKNOWN) { /* Else the next open decides. */
-        mark(world, SIM_MARK_REFUSED, commit->number);
+    if (commit->status == STELE_UNKNOWN) {
+        return; /* The next open decides. */
+    }
+    mark(world, SIM_MARK_REFUSED, commit->number);
+    if (commit->status == STELE_NO_SPACE) {
+        world->looks_due = LOOKS_AFTER_WITHDRAWAL;
+    }
+}
+
+static void step_read(struct sim_world *world);
+
+/* Nothing of what was withdrawn is to be seen, now or later. */
+static void look_if_due(struct sim_world *world)
+{
+    if (world->looks_due > 0 && world->problem[0] == '\0') {
+        world->looks_due--;
+        step_read(world);
     }
 }
 
@@ -458,6 +503,7 @@ static void commit_one(struct sim_world *world, uint32_t number,
                                  &commit.result, &commit.error);
     world->committing_durable = false;
     end_commit(world, &commit);
+    look_if_due(world);
 }
 
 static void step_commit(struct sim_world *world, uint64_t seed,
@@ -518,6 +564,7 @@ static void step_group(struct sim_world *world, uint64_t seed)
         }
         end_commit(world, &commits[index]);
     }
+    look_if_due(world);
 }
 
 /* Put the image of a unit that would prove the very unit it stands in durable
@@ -888,6 +935,7 @@ void sim_world_run(struct sim_world *world, const struct sim_step *steps,
         }
         mark(world, SIM_MARK_STEP, (uint32_t)index);
         run_step(world, &steps[index]);
+        mark_anchor(world);
         /* A poisoned handle serves reads only; most of the time it is soon
          * replaced. */
         if (world->store != NULL && world->unsure &&

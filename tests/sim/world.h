@@ -19,7 +19,7 @@
 #include "tests/sim/history.h"
 #include "tests/sim/script.h"
 
-/* Marks in the recording; the value is a batch's number. */
+/* Marks in the recording; the value is a batch's number, but for the last two. */
 enum sim_mark {
     SIM_MARK_ISSUE,   /* The commit was called. */
     SIM_MARK_ACK,     /* It is durable, and all before it. */
@@ -28,6 +28,7 @@ enum sim_mark {
     SIM_MARK_EXPOSED, /* Somebody read the state that it made. */
     SIM_MARK_OPENED,  /* An open found this state: the rest never was. */
     SIM_MARK_STEP,    /* The script's step of this number begins. */
+    SIM_MARK_ANCHOR,  /* ANCHOR was written durably, with this sequence. */
 };
 
 enum { SIM_PROBLEM_BYTES = 600 };
@@ -39,6 +40,7 @@ struct sim_setting {
     uint64_t segment_bytes;
     uint64_t memtable_bytes;
     enum io_fs_kind fs_kind;
+    uint64_t fault_focus; /* Which few kinds of fault there are; 0: all. */
 };
 
 struct sim_world {
@@ -50,14 +52,17 @@ struct sim_world {
     struct checkpoint *checkpoint; /* Under way, driven by steps. */
     struct sim_process *reader_process;
     struct stele *reader;
-    uint32_t head;     /* The state that views see. */
-    uint32_t durable;  /* The last batch known durable. */
-    uint64_t lsn_high; /* No LSN up to here may be given again. */
-    bool created;      /* There is a store. */
-    bool unsure;       /* A fault struck the writer: anything may fail. */
+    uint32_t head;            /* The state that views see. */
+    uint32_t durable;         /* The last batch known durable. */
+    uint64_t anchor_sequence; /* Of ANCHOR's last durable write. */
+    uint64_t lsn_high;        /* No LSN up to here may be given again. */
+    bool created;             /* There is a store. */
+    uint32_t looks_due;       /* After so many commits to come, look. */
+    bool unsure; /* A fault struck the writer: anything may fail. */
     /* The fault that is armed. */
     enum sim_call fault_call;
-    int fault_result; /* 0: none armed. */
+    const char *fault_suffix; /* Of the file's name. */
+    int fault_result;         /* 0: none armed. */
     uint32_t fault_after;
     bool fault_struck;
     bool committing_durable;
