@@ -408,6 +408,18 @@ static void a_file_system_that_cannot_reserve_gets_zeros_all_the_same(
     assert_true(is_unused());
 }
 
+static void one_that_cannot_reserve_and_copies_on_write_sets_the_length(
+    void **state)
+{
+    (void)state;
+    break_call(IO_FAULT_ALLOCATE, 0, EOPNOTSUPP);
+    assert_int_equal(prepare_as(IO_FS_COPY_ON_WRITE), STELE_OK);
+    assert_int_equal(io_fault_count(), 1);
+    assert_int_equal(files_size(path), BYTES);
+    assert_int_equal(open_it(), STELE_OK);
+    assert_true(is_unused());
+}
+
 /* What is durable in wal/ is unknown then. */
 static void a_failed_directory_sync_is_told_apart(void **state)
 {
@@ -613,6 +625,7 @@ int main(void)
         DISK_TEST(a_failed_preparation_leaves_no_temporary),
         DISK_TEST(the_message_says_what_was_being_done),
         DISK_TEST(a_file_system_that_cannot_reserve_gets_zeros_all_the_same),
+        DISK_TEST(one_that_cannot_reserve_and_copies_on_write_sets_the_length),
         DISK_TEST(a_failed_directory_sync_is_told_apart),
         DISK_TEST(a_segment_is_never_replaced),
         DISK_TEST(a_temporary_of_an_earlier_try_is_replaced),

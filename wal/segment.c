@@ -110,7 +110,10 @@ static enum stele_status fill(const struct wal_segment *segment,
     /* Learn early that the disk is full, and get the blocks in one piece. */
     status = io_file_allocate(segment->file, segment->bytes, error);
     if (status == STELE_UNSUPPORTED) {
-        status = STELE_OK;
+        /* The zeros below make the length, where any are written. */
+        status = fs_kind == IO_FS_COPY_ON_WRITE
+                     ? io_file_grow(segment->file, segment->bytes, error)
+                     : STELE_OK;
     }
     for (uint64_t offset = chunk_bytes;
          status == STELE_OK && fs_kind != IO_FS_COPY_ON_WRITE &&
