@@ -79,11 +79,22 @@ static enum stele_status dir_wrap(struct io *io, int fd, const char *parent,
     return STELE_OK;
 }
 
+static int open_dir_call(struct io *io, int parent_fd_or_minus_1,
+                         const char *path)
+{
+    int fd;
+
+    do {
+        fd = io->calls->open_dir(io, parent_fd_or_minus_1, path);
+    } while (fd == -EINTR);
+    return fd;
+}
+
 enum stele_status io_dir_open(struct io *io, const char *path,
                               struct io_dir **dir_out,
                               struct stele_error *error)
 {
-    const int fd = io->calls->open_dir(io, -1, path);
+    const int fd = open_dir_call(io, -1, path);
 
     if (fd < 0) {
         return fail(error, fd, "open directory", path);
@@ -95,7 +106,7 @@ enum stele_status io_dir_open_in(struct io_dir *parent, const char *name,
                                  struct io_dir **dir_out,
                                  struct stele_error *error)
 {
-    const int fd = parent->io->calls->open_dir(parent->io, parent->fd, name);
+    const int fd = open_dir_call(parent->io, parent->fd, name);
 
     if (fd < 0) {
         return fail(error, fd, "open directory", name);

@@ -421,6 +421,17 @@ static void an_interrupted_open_is_repeated(void **state)
     io_file_close(other);
 }
 
+static void an_interrupted_open_of_a_directory_is_repeated(void **state)
+{
+    struct io_dir *other;
+
+    (void)state;
+    SCRIPT(-EINTR, -EINTR, DIR_FD);
+    assert_int_equal(io_dir_open_in(dir, "x", &other, &error), STELE_OK);
+    assert_int_equal(call_count, 3);
+    io_dir_close(other);
+}
+
 /* Every call on a name, failing with `sys_errno`: the statuses must agree. */
 static enum stele_status status_of_names(int sys_errno)
 {
@@ -828,6 +839,7 @@ int main(void)
         FAKE_TEST(a_failed_sync_is_never_repeated),
         FAKE_TEST(a_sync_without_space_is_an_io_error),
         FAKE_TEST(an_interrupted_open_is_repeated),
+        FAKE_TEST(an_interrupted_open_of_a_directory_is_repeated),
         FAKE_TEST(only_enoent_is_absence),
         FAKE_TEST(other_errnos_say_what_the_caller_should_do),
         FAKE_TEST(messages_name_the_file_or_the_directory),
