@@ -112,6 +112,27 @@ static void verify_positions(struct verify *verify,
                     &verify->applying_seen);
 }
 
+static enum stele_status verify_segment(struct verify *verify, uint64_t seq,
+                                        struct stele_error *error)
+{
+    struct stele *store = verify->store;
+    struct wal_segment segment;
+    enum stele_status status = wal_segment_open(
+        store->wal_dir, seq, &store->uuid, IO_OPEN_READ, &segment, error);
+
+    verify->report.segments++;
+    if (status == STELE_OK) {
+        wal_segment_close(&segment);
+        return STELE_OK;
+    }
+    if (status != STELE_CORRUPT && status != STELE_FOREIGN &&
+        status != STELE_NOT_FOUND) {
+        return status; /* EACCES, EMFILE, EIO are not damage. */
+    }
+    problem(verify, "%s", error->message);
+    return STELE_OK;
+}
+
 static enum stele_status verify_log(struct verify *verify,
                                     struct stele_error *error)
 {
@@ -151,17 +172,9 @@ static enum stele_status verify_log(struct verify *verify,
     verify->report.lsn_last = reader.previous.lsn;
     if (status == STELE_OK) {
         /* Headers, lengths and names of all of them, the prepared ones too. */
-        for (size_t index = 0; index < reader.segments.count; index++) {
-            struct wal_segment segment;
-
-            verify->report.segments++;
-            if (wal_segment_open(store->wal_dir, reader.segments.seqs[index],
-                                 &store->uuid, IO_OPEN_READ, &segment,
-                                 error) == STELE_OK) {
-                wal_segment_close(&segment);
-            } else if (error != NULL) {
-                problem(verify, "%s", error->message);
-            }
+        for (size_t index = 0;
+             index < reader.segments.count && status == STELE_OK; index++) {
+            status = verify_segment(verify, reader.segments.seqs[index], error);
         }
     }
     wal_reader_close(&reader);
