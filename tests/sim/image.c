@@ -9,6 +9,13 @@
 #include "base/checksum.h"
 #include "tests/sim/map.h"
 
+static bool allocating;
+
+bool sim_is_allocating(void)
+{
+    return allocating;
+}
+
 void *sim_allocate(size_t bytes)
 {
     return sim_reallocate(NULL, bytes);
@@ -16,8 +23,11 @@ void *sim_allocate(size_t bytes)
 
 void *sim_reallocate(void *old, size_t bytes)
 {
-    void *memory = realloc(old, bytes == 0 ? 1 : bytes);
+    void *memory;
 
+    allocating = true;
+    memory = realloc(old, bytes == 0 ? 1 : bytes);
+    allocating = false;
     if (memory == NULL) {
         fprintf(stderr, "simulation: out of memory (%zu bytes)\n", bytes);
         abort();

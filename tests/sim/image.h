@@ -55,6 +55,8 @@ struct sim_image {
 /* malloc() and friends that end the process instead of failing. */
 void *sim_allocate(size_t bytes);
 void *sim_reallocate(void *old, size_t bytes);
+/* Inside one of them: for who makes allocations of the engine's fail. */
+bool sim_is_allocating(void);
 
 /* With an empty root directory. */
 struct sim_image *sim_image_create(void);
