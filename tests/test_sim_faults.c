@@ -341,6 +341,7 @@ static bool run(struct sim_base *base, const struct sim_scenario *scenario,
     sim_trial_act(&trial);
     fault->armed = false;
     judge(&trial, fault);
+    trial.unexamined = tally.runs % SIM_ONE_IN != 0;
     sim_trial_go_on(&trial, base);
     judge_repetition(&trial, fault);
     sim_disk_set_fault(trial.disk, NULL, NULL);
@@ -404,12 +405,16 @@ static bool is_wanted(const struct kind *kind, enum io_fs_kind fs_kind)
 
 static void fail_everything(enum io_fs_kind fs_kind)
 {
+    size_t pair = 0;
+
     memset(&tally, 0, sizeof tally);
     for (const struct sim_scenario *scenario = sim_scenarios;
          scenario->name != NULL; scenario++) {
         for (size_t index = 0; index < sizeof kinds / sizeof kinds[0];
              index++) {
-            if (!is_wanted(&kinds[index], fs_kind)) {
+            /* Under sanitizers a share of the pairs, another for each scenario. */
+            if (!is_wanted(&kinds[index], fs_kind) ||
+                pair++ % SIM_ONE_IN != 0) {
                 continue;
             }
             fail_each_call(scenario, &kinds[index], 1, fs_kind);
@@ -421,7 +426,7 @@ static void fail_everything(enum io_fs_kind fs_kind)
                   " loops\n",
                   tally.runs, tally.struck, tally.loops);
     assert_int_equal(tally.problems, 0);
-    assert_true(tally.struck > 1000);
+    assert_true(tally.struck > 1000 / SIM_ONE_IN);
 }
 
 static void any_call_may_fail_once_or_for_ever(void **state)
@@ -439,6 +444,9 @@ static void the_same_where_every_write_allocates(void **state)
 static void every_kind_of_failure_struck_somewhere(void **state)
 {
     (void)state;
+    if (SIM_ONE_IN > 1) {
+        skip(); /* Not all were tried. */
+    }
     for (size_t index = 0; index < sizeof kinds / sizeof kinds[0]; index++) {
         if (struck_by_kind[index] == 0) {
             fail_msg("%s, %d", sim_call_name(kinds[index].call),

@@ -5,7 +5,8 @@
  * LMDB itself stays outside the simulation. What it promises is kept: after a cut
  * the index holds what its last transaction committed, or the one in flight
  * (SIM_OP_MAP_BEGIN, SIM_OP_MAP_END). Names are the file system's: a data.mdb is a
- * file of the simulated disk, and only its contents are a map.
+ * file of the simulated disk, and only its contents are a map. Its handles may
+ * find no memory, as the real one's.
  */
 #include "engine/index.h"
 
@@ -196,7 +197,10 @@ enum stele_status index_open(struct io_dir *dir,
         identity.size != sizeof index->identity) {
         return error_set(error, STELE_CORRUPT, "index/data.mdb: not an index");
     }
-    index = sim_allocate(sizeof *index);
+    index = malloc(sizeof *index);
+    if (index == NULL) {
+        return error_no_memory(error, "index");
+    }
     *index = (struct index){
         .disk = disk, .inode = inode, .readers_max = options->readers_max};
     memcpy(&index->identity, identity.data, sizeof index->identity);
@@ -254,7 +258,10 @@ enum stele_status index_reader_acquire(struct index *index,
         !get_position(map, key_applying, &applying)) {
         return error_set(error, STELE_CORRUPT, "index: no valid position");
     }
-    reader = sim_allocate(sizeof *reader);
+    reader = malloc(sizeof *reader);
+    if (reader == NULL) {
+        return error_no_memory(error, "index reader");
+    }
     *reader = (struct index_reader){.index = index,
                                     .map = sim_map_ref(map),
                                     .applied = applied,
@@ -309,9 +316,11 @@ enum stele_status index_cursor_open(struct index_reader *reader,
                                     struct index_cursor **cursor_out,
                                     struct stele_error *error)
 {
-    struct index_cursor *cursor = sim_allocate(sizeof *cursor);
+    struct index_cursor *cursor = malloc(sizeof *cursor);
 
-    (void)error;
+    if (cursor == NULL) {
+        return error_no_memory(error, "index cursor");
+    }
     *cursor = (struct index_cursor){.reader = reader};
     *cursor_out = cursor;
     return STELE_OK;
@@ -403,7 +412,10 @@ enum stele_status index_writer_begin(struct index *index,
     if (index->write_failed) {
         return error_set(error, STELE_IO, "index: an earlier commit failed");
     }
-    writer = sim_allocate(sizeof *writer);
+    writer = malloc(sizeof *writer);
+    if (writer == NULL) {
+        return error_no_memory(error, "index writer");
+    }
     *writer = (struct index_writer){
         .index = index,
         .map = sim_map_copy(

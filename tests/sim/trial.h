@@ -29,6 +29,17 @@
 
 enum { SIM_FAILURES_MAX = 16 };
 
+/* Sanitizers make every open dear: how many of the things that go without saying
+ * in another build are left out there. One in so many is done. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SIM_ONE_IN 8
+#endif
+#endif
+#ifndef SIM_ONE_IN
+#define SIM_ONE_IN 1
+#endif
+
 /* A call of an act that did not return OK. */
 struct sim_failure {
     const char *what; /* Static. */
@@ -50,6 +61,7 @@ struct sim_trial {
     bool created;      /* There is a store. */
     bool unknown;      /* A commit's outcome is: the next open decides. */
     bool opened;       /* By the act. */
+    bool unexamined;   /* Set by the caller: without the oracle. */
     bool closed_clean; /* By the act, and everything is in the index. */
     struct sim_failure failures[SIM_FAILURES_MAX];
     size_t failure_count;
