@@ -367,9 +367,19 @@ enum stele_status checkpoint_step(struct checkpoint *checkpoint,
 
 /* ---- Of a store's frozen memtable ------------------------------------------------ */
 
-enum stele_status checkpoint_begin(struct stele *store,
-                                   struct checkpoint **checkpoint_out,
-                                   struct stele_error *error)
+/* Tell those who wait for it. */
+static void tell_failure(struct stele *store, const struct stele_error *error)
+{
+    atomic_fetch_add(&store->stat_checkpoint_failures, 1);
+    mutex_lock(&store->keeper_mutex);
+    store->checkpoint_error = *error;
+    condition_broadcast(&store->base_progress);
+    mutex_unlock(&store->keeper_mutex);
+}
+
+static enum stele_status begin(struct stele *store,
+                               struct checkpoint **checkpoint_out,
+                               struct stele_error *error)
 {
     struct wal_position applied;
     struct wal_position end;
@@ -404,6 +414,22 @@ enum stele_status checkpoint_begin(struct stele *store,
     return status;
 }
 
+enum stele_status checkpoint_begin(struct stele *store,
+                                   struct checkpoint **checkpoint_out,
+                                   struct stele_error *error)
+{
+    struct stele_error failure;
+    const enum stele_status status = begin(store, checkpoint_out, &failure);
+
+    if (status != STELE_OK) {
+        tell_failure(store, &failure);
+        if (error != NULL) {
+            *error = failure;
+        }
+    }
+    return status;
+}
+
 /* The frozen memtable is in the index, durably: nobody needs it any more but
  * views that have it already. */
 static void finish(struct stele *store, struct checkpoint *checkpoint)
@@ -428,8 +454,7 @@ static void mark_index_suspect(struct wal_anchor *anchor, const void *context)
     anchor->index_suspect = true;
 }
 
-/* Tell those who wait; if the index may not be written again, tell the next
- * open too. */
+/* If the index may not be written again, tell the next open, too. */
 static void note_failure(struct stele *store, const struct stele_error *error)
 {
     const bool dead = error->status != STELE_NO_SPACE &&
@@ -437,12 +462,10 @@ static void note_failure(struct stele *store, const struct stele_error *error)
                       error->status != STELE_BUSY;
     struct stele_error ignored;
 
-    atomic_fetch_add(&store->stat_checkpoint_failures, 1);
     mutex_lock(&store->keeper_mutex);
-    store->checkpoint_error = *error;
     store->index_dead = store->index_dead || dead;
-    condition_broadcast(&store->base_progress);
     mutex_unlock(&store->keeper_mutex);
+    tell_failure(store, error);
     if (dead && store_write_anchor(store, mark_index_suspect, NULL, &ignored) !=
                     STELE_OK) {
         /* Poisoned, or the disk is full: the index is what its last good

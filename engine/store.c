@@ -90,12 +90,16 @@ enum stele_status store_check_lock(struct stele *store,
                                    struct stele_error *error)
 {
     struct stele_error failure;
+    const enum stele_status status = compare_lock(store, &failure);
 
-    if (compare_lock(store, &failure) != STELE_OK) {
-        /* Not being able to tell is no reason to write on. */
+    if (status == STELE_LOCKED) {
         store_poison(store, &failure);
+    } else if (status != STELE_OK && error != NULL) {
+        *error = failure; /* Nobody knows: not now. */
     }
-    return store_check_writable(store, error);
+    return status == STELE_OK || status == STELE_LOCKED
+               ? store_check_writable(store, error)
+               : status;
 }
 
 enum stele_status store_write_anchor(struct stele *store,

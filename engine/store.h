@@ -222,7 +222,8 @@ enum stele_status store_check_writable(
 
 /* Whether the name LOCK still leads to the file that we have locked. If not,
  * another process can lock another file of that name and write beside us: then
- * the store is poisoned here, and POISONED returned. Asked where much is about to
+ * the store is poisoned here, and POISONED returned. Any other failure: it could
+ * not be told, and what was about to happen must not. Asked where much is about to
  * be written that another writer would not expect: at a rotation, a checkpoint,
  * and before the end is declared clean. */
 enum stele_status store_check_lock(struct stele *store,

@@ -13,10 +13,20 @@
 
 #include "fuzz/campaign.h"
 
-enum { PATH_BYTES = 1024, SECONDS_EACH = 20 };
+enum { PATH_BYTES = 1024 };
+
+/* What is tried, one after another, until the mutant is caught: first everything,
+ * then what is hardest on a store. */
+static const struct {
+    const char *model; /* NULL: as each seed says. */
+    const char *seconds;
+} trials[] = {{NULL, "6"}, {"A+E", "12"}, {"A+R", "12"}};
+
+enum { TRIALS = sizeof trials / sizeof trials[0] };
 
 struct outcome {
     bool caught;
+    const char *model; /* NULL: the seed's own. */
     uint64_t seed;
     uint64_t states;
     double seconds;
@@ -57,7 +67,7 @@ static void read_report(FILE *output, struct outcome *outcome)
     const json_t *violation = json_object_get(root, "violation");
     const char *text = json_string_value(json_object_get(violation, "text"));
 
-    outcome->states =
+    outcome->states +=
         (uint64_t)json_integer_value(json_object_get(root, "states"));
     if (text != NULL) {
         outcome->caught = true;
@@ -69,18 +79,31 @@ static void read_report(FILE *output, struct outcome *outcome)
     json_decref(root);
 }
 
-static void run_one(const char *path, struct outcome *outcome)
+/* The mutant's part: never returns. */
+static void exec_trial(const char *path, unsigned trial)
 {
-    const double started_s = campaign_clock_s();
-    char seconds[16];
+    const char *arguments[] = {path,
+                               "--json",
+                               "--no-shrink",
+                               "--seconds",
+                               trials[trial].seconds,
+                               trials[trial].model == NULL ? NULL : "--model",
+                               trials[trial].model,
+                               NULL};
+
+    if (freopen("/dev/null", "w", stderr) != NULL) {
+        execv(path, (char *const *)(uintptr_t)arguments);
+    }
+    _exit(127);
+}
+
+static void run_trial(const char *path, unsigned trial, struct outcome *outcome)
+{
     int pipe_fds[2];
     FILE *output;
     pid_t child;
     int status = 0;
 
-    *outcome = (struct outcome){.caught = false};
-    snprintf(outcome->how, sizeof outcome->how, "survived");
-    snprintf(seconds, sizeof seconds, "%d", SECONDS_EACH);
     if (pipe(pipe_fds) != 0) {
         snprintf(outcome->how, sizeof outcome->how, "pipe: %s",
                  strerror(errno));
@@ -92,12 +115,7 @@ static void run_one(const char *path, struct outcome *outcome)
         dup2(pipe_fds[1], STDOUT_FILENO);
         close(pipe_fds[0]);
         close(pipe_fds[1]);
-        if (freopen("/dev/null", "w", stderr) == NULL) {
-            _exit(127);
-        }
-        execl(path, path, "--json", "--no-shrink", "--seconds", seconds,
-              (char *)NULL);
-        _exit(127);
+        exec_trial(path, trial);
     }
     close(pipe_fds[1]);
     output = fdopen(pipe_fds[0], "r");
@@ -111,6 +129,18 @@ static void run_one(const char *path, struct outcome *outcome)
         snprintf(outcome->how, sizeof outcome->how, "it died: %s",
                  strsignal(WTERMSIG(status)));
     }
+}
+
+static void run_one(const char *path, struct outcome *outcome)
+{
+    const double started_s = campaign_clock_s();
+
+    *outcome = (struct outcome){.caught = false};
+    snprintf(outcome->how, sizeof outcome->how, "survived");
+    for (unsigned trial = 0; trial < TRIALS && !outcome->caught; trial++) {
+        run_trial(path, trial, outcome);
+        outcome->model = trials[trial].model;
+    }
     outcome->seconds = campaign_clock_s() - started_s;
 }
 
@@ -118,17 +148,19 @@ static void print_outcome(const char *name, const struct outcome *outcome,
                           json_t *list)
 {
     if (list == NULL) {
-        printf("%-36s %-8s seed %-4" PRIu64 " %8" PRIu64
+        printf("%-34s %-8s %-3s seed %-4" PRIu64 " %8" PRIu64
                " states %5.1f s  %s\n",
-               name, outcome->caught ? "caught" : "SURVIVED", outcome->seed,
+               name, outcome->caught ? "caught" : "SURVIVED",
+               outcome->model == NULL ? "-" : outcome->model, outcome->seed,
                outcome->states, outcome->seconds, outcome->how);
         fflush(stdout);
         return;
     }
     json_array_append_new(
-        list, json_pack("{s:s,s:b,s:I,s:I,s:f,s:s}", "name", name, "caught",
-                        outcome->caught, "seed", (json_int_t)outcome->seed,
-                        "states", (json_int_t)outcome->states, "seconds",
+        list, json_pack("{s:s,s:b,s:s?,s:I,s:I,s:f,s:s}", "name", name,
+                        "caught", outcome->caught, "model", outcome->model,
+                        "seed", (json_int_t)outcome->seed, "states",
+                        (json_int_t)outcome->states, "seconds",
                         outcome->seconds, "how", outcome->how));
 }
 

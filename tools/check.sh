@@ -3,8 +3,8 @@
 #
 # Installs what is missing, builds with gcc and with clang, warnings being
 # errors, and runs every test; all of them again under the address and undefined
-# behaviour sanitizers, and the concurrent ones under the thread sanitizer. Stops
-# at the first failure.
+# behaviour sanitizers, and the concurrent ones under the thread sanitizer. Looks
+# at 100,000 crash states, and at every mutant. Stops at the first failure.
 #
 # JOBS=N: build and test with N at a time, instead of one for each processor.
 set -euo pipefail
@@ -75,6 +75,8 @@ stage "install packages" install_missing "${check_packages[@]}"
 stage "build: gcc, debug" build_preset dev
 stage "test: gcc, debug" run_tests dev
 stage "build: gcc, optimized" build_preset release
+stage "100,000 crash states" build/release/bin/stele-crash --states 100000
+stage "mutants" build/release/bin/stele-crash --mutants
 stage "build: clang, optimized" build_with_clang
 stage "build: address and undefined behaviour sanitizers" build_preset asan
 stage "test: address and undefined behaviour sanitizers" run_tests asan
