@@ -24,6 +24,7 @@
 
 #include "base/checksum.h"
 #include "tests/sim/oracle.h"
+#include "tests/sim/spell.h"
 
 enum {
     SEGMENT_BYTES = 16 << 10,
@@ -32,117 +33,11 @@ enum {
     UNIT_PAGES_MAX = 3,
     GARBAGE_CUTS = 3, /* Sampled at each place. */
     DEEP_ONE_IN = 4,
-    STEPS_MAX = 16,
 };
 
 static const struct sim_setting setting = {.segment_bytes = SEGMENT_BYTES,
                                            .memtable_bytes = MEMTABLE_BYTES,
                                            .fs_kind = IO_FS_OVERWRITE};
-
-/* ---- Scripts: a letter a step ------------------------------------------------- */
-
-/* What a batch of a step is to be; sim_history_add() makes it of a seed. */
-static bool is_one_put(const struct sim_batch *batch, uint32_t bytes)
-{
-    return batch->op_count == 1 && batch->ops[0].change == SIM_PUT &&
-           batch->ops[0].value_bytes == bytes;
-}
-
-static bool is_small_puts(const struct sim_batch *batch)
-{
-    for (uint32_t index = 0; index < batch->op_count; index++) {
-        if (batch->ops[index].change != SIM_PUT ||
-            batch->ops[index].value_bytes != 16) {
-            return false;
-        }
-    }
-    return batch->op_count >= 4;
-}
-
-static bool fits(const struct sim_batch *batch, char letter)
-{
-    switch (letter) {
-    case 'D':
-    case 'r':
-        return is_one_put(batch, 16);
-    case 'R':
-        return is_one_put(batch, 3000);
-    case 'L':
-        return is_one_put(batch, 5000);
-    case 'M':
-        return is_small_puts(batch);
-    default:
-        return true;
-    }
-}
-
-/* The seed of a step: of the nth batch that fits. */
-static uint64_t seed_for(char letter, size_t nth)
-{
-    struct sim_history history;
-    uint64_t seed = 0;
-    size_t found = 0;
-
-    sim_history_init(&history);
-    while (found <= nth) {
-        const uint32_t number = sim_history_add(&history, 0, ++seed);
-
-        found += fits(&history.batches[number], letter);
-        sim_history_truncate(&history, 1);
-    }
-    sim_history_deinit(&history);
-    return seed;
-}
-
-static enum sim_step_kind kind_of(char letter)
-{
-    switch (letter) {
-    case 'D': /* Durable: a small put. */
-    case 'M': /* Durable: several small puts. */
-    case 'L': /* Durable: two pages. */
-        return SIM_STEP_DURABLE;
-    case 'R': /* Relaxed: most of a page. */
-    case 'r': /* Relaxed: a small put. */
-        return SIM_STEP_RELAXED;
-    case 'G':
-        return SIM_STEP_GROUP;
-    case 'S':
-        return SIM_STEP_SYNC;
-    case 'F':
-        return SIM_STEP_FREEZE;
-    case 'C':
-        return SIM_STEP_CHECKPOINT;
-    case 'T':
-        return SIM_STEP_TEND;
-    case 'V':
-        return SIM_STEP_READER;
-    case 'E':
-        return SIM_STEP_FAULT;
-    case 'K':
-        return SIM_STEP_KILL;
-    case 'O':
-        return SIM_STEP_REOPEN;
-    default:
-        abort();
-    }
-}
-
-/* `seed`: of the group and the fault, which are chosen by hand. */
-static size_t make_script(const char *letters, uint64_t seed,
-                          struct sim_step steps[STEPS_MAX])
-{
-    const size_t count = strlen(letters);
-
-    assert_true(count <= STEPS_MAX);
-    for (size_t index = 0; index < count; index++) {
-        const char letter = letters[index];
-
-        steps[index].kind = kind_of(letter);
-        steps[index].seed =
-            letter == 'G' || letter == 'E' ? seed : seed_for(letter, index);
-    }
-    return count;
-}
 
 /* ---- What was examined already -------------------------------------------------- */
 
@@ -414,8 +309,8 @@ static void live(struct life *life, struct sim_image *image, uint64_t seed,
                  const struct sim_start *start, enum sim_model first,
                  enum sim_model last)
 {
-    struct sim_step steps[STEPS_MAX];
-    const size_t count = make_script(life->letters, seed, steps);
+    struct sim_step steps[SIM_STEPS_MAX];
+    const size_t count = sim_spell(life->letters, seed, steps);
 
     sim_world_init(&life->world, image, &life->history, start->head,
                    start->created, 1, &setting);
