@@ -28,6 +28,7 @@
 
 #include "base/bytes.h"
 #include "tests/lib/files.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/store_dir.h"
 
 enum {
@@ -66,15 +67,7 @@ static const char *const look_names[LOOKS_END - LOOK_SAME] = {
     "same",      "rebuilt", "refused", "reported by a read",
     "by verify", "WRONG",   "died",    "stuck"};
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ADDRESS_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ADDRESS_SANITIZER
-#endif
-#endif
-
-#ifdef WITH_ADDRESS_SANITIZER
+#if SANITIZED
 /* LMDB's deaths are signals here, too; what the sanitizer finds is no death. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
