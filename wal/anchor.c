@@ -212,6 +212,10 @@ enum stele_status wal_anchor_read(struct wal_anchor_file *file,
             ? 1
             : 0;
     *anchor_out = found[file->newest];
+    if (!file->slot_valid[1 - file->newest]) {
+        /* The other one may have been newer, and have said that it is not. */
+        anchor_out->clean = false;
+    }
     return STELE_OK;
 }
 

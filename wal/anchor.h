@@ -127,7 +127,8 @@ enum stele_status wal_anchor_create(struct io_dir *dir,
                                     const struct wal_anchor *anchor,
                                     struct stele_error *error) STELE_MUST_CHECK;
 
-/* Open and read. NOT_FOUND: no such file. CORRUPT: no valid slot, or the wrong
+/* Open and read. Clean only if both slots are valid: one that is not may have been
+ * the newer. NOT_FOUND: no such file. CORRUPT: no valid slot, or the wrong
  * length. FOREIGN: newer. Writes nothing. */
 enum stele_status wal_anchor_open(struct io_dir *dir, enum io_open_mode mode,
                                   struct wal_anchor_file *file_out,
