@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "engine/store.h"
+#include "tests/lib/sanitized.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/history.h"
 #include "tests/sim/image.h"
@@ -31,14 +32,7 @@ enum { SIM_FAILURES_MAX = 16 };
 
 /* Sanitizers make every open dear: how many of the things that go without saying
  * in another build are left out there. One in so many is done. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SIM_ONE_IN 8
-#endif
-#endif
-#ifndef SIM_ONE_IN
-#define SIM_ONE_IN 1
-#endif
+#define SIM_ONE_IN SANITIZED_CHOICE(1, 8)
 
 /* A call of an act that did not return OK. */
 struct sim_failure {
