@@ -266,6 +266,18 @@ static enum stele_status replay_tail(struct stele *store,
     return status;
 }
 
+/* The log never goes on in front of what it has dropped: a prepared segment may
+ * lie between, because bytes that kept a writer from using it were lost in a later
+ * crash; and a unit whose number an older segment has, too, is a contradiction
+ * (wal/recovery.c). */
+static uint64_t next_candidate(const struct wal_recovery *recovery)
+{
+    return (recovery->segment_remains > recovery->next_segment
+                ? recovery->segment_remains
+                : recovery->next_segment) +
+           1;
+}
+
 enum stele_status open_for_writing(struct stele *store,
                                    struct stele_error *error)
 {
@@ -297,7 +309,7 @@ enum stele_status open_for_writing(struct stele *store,
         status =
             wal_writer_create(store->wal_dir, &store->recovery, &store->uuid,
                               store->incarnation, &store->writer, error);
-        store->candidate_first = store->recovery.next_segment + 1;
+        store->candidate_first = next_candidate(&store->recovery);
         store->candidate_last = store->recovery.segment_last;
     }
     if (status == STELE_OK) {

@@ -40,7 +40,8 @@ struct search {
     uint64_t segment; /* The place of N. */
     uint64_t offset;
     uint64_t segment_first; /* Where the scan begins. */
-    char evidence[96];      /* In words; the first that was found. */
+    uint64_t segment_remains;
+    char evidence[96]; /* In words; the first that was found. */
 };
 
 __attribute__((format(printf, 2, 3))) static void note_evidence(
@@ -232,6 +233,7 @@ static enum stele_status scan_segment(const struct wal_segment *segment,
                 return contradiction(segment, place, &unit, error);
             }
             search->facts.rest_zero = false;
+            search->segment_remains = segment->seq;
             *dropped_bytes += WAL_PAGE_BYTES;
             if (segment->seq == search->segment && place == search->offset) {
                 search->facts.page_zero = false;
@@ -361,6 +363,7 @@ static enum stele_status run(const struct wal_recovery_input *input,
             return status;
         }
     }
+    recovery->segment_remains = search.segment_remains;
     recovery->row = wal_recovery_row(&search.facts);
     recovery->next_segment = reader->segment.seq;
     recovery->next_offset = reader->offset;

@@ -93,6 +93,7 @@ struct wal_recovery {
     uint64_t units; /* After the base. */
     uint64_t records;
     uint64_t dropped_bytes;     /* Row C: pages that are not zero. */
+    uint64_t segment_remains;   /* Row C: the last segment that has such. */
     uint64_t unit_proven;       /* Durable by evidence; the rest is accepted. */
     struct wal_position proven; /* At or before unit_proven. */
     uint64_t segment_last;      /* That exists. */

@@ -63,6 +63,23 @@ static uint64_t random_page(const struct sim_node *node,
     return page;
 }
 
+/* A page that a unit begins on, if one is found soon: its header, and the records'
+ * behind it, have most to say. */
+static uint64_t random_unit_page(const struct sim_node *node,
+                                 struct random_source *random)
+{
+    uint64_t page = 0;
+
+    for (unsigned tries = 0; tries < 8; tries++) {
+        page = random_page(node, random);
+        if (node->pages[page] != NULL &&
+            memcmp(node->pages[page]->bytes, "STELUNIT", 8) == 0) {
+            break;
+        }
+    }
+    return page;
+}
+
 static void move_page(struct sim_image *image, uint32_t from_inode,
                       uint64_t from, uint32_t to_inode, uint64_t to)
 {
@@ -189,7 +206,9 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
     default: {
         /* The first bytes of a page are a header's more often than not. */
         const uint64_t offset =
-            page * SIM_PAGE_BYTES +
+            (random_one_in(&random, 2) ? random_unit_page(node, &random)
+                                       : page) *
+                SIM_PAGE_BYTES +
             random_below(&random,
                          random_one_in(&random, 2) ? 256 : SIM_PAGE_BYTES);
         const unsigned bit = (unsigned)random_below(&random, 8);

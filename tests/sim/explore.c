@@ -333,10 +333,11 @@ static bool examine_one(struct life *life, const struct sim_cutter *cutter)
 
     sim_choice_random(&choice, random_u64(&life->random));
     examination.deep = random_one_in(&life->random, DEEP_ONE_IN);
+    examination.deep_torn = random_one_in(&life->random, 2);
     image = sim_cutter_crash(cutter, &choice);
     sim_examine(&examination, image, &verdict);
     count_state(life, &verdict);
-    life->exploration->tally->deep += examination.deep;
+    life->exploration->tally->deep += verdict.deep;
     good = verdict.good;
     if (!good) {
         note_violation(life, cut, verdict.problem);

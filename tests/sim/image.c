@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/checksum.h"
 #include "tests/sim/map.h"
 
@@ -410,16 +411,19 @@ void sim_image_unlink(struct sim_image *image, uint32_t dir, const char *name)
 static uint64_t digest_node(const struct sim_image *image, uint32_t inode,
                             uint64_t seed)
 {
-    static const uint8_t zeros[SIM_PAGE_BYTES];
     const struct sim_node *node = sim_image_node(image, inode);
     uint64_t digest =
         checksum64(&node->size_bytes, sizeof node->size_bytes, seed);
 
     if (node->type != IO_TYPE_DIRECTORY) {
         for (uint32_t page = 0; page < node->page_count; page++) {
-            digest = checksum64(
-                node->pages[page] == NULL ? zeros : node->pages[page]->bytes,
-                SIM_PAGE_BYTES, digest);
+            const struct sim_page *bytes = node->pages[page];
+
+            /* A page of zeros is one, however it is kept. */
+            digest =
+                bytes == NULL || bytes_are_zero(bytes->bytes, SIM_PAGE_BYTES)
+                    ? digest * 31 + 1
+                    : checksum64(bytes->bytes, SIM_PAGE_BYTES, digest);
         }
         return digest + sim_map_digest(node->map);
     }

@@ -232,6 +232,12 @@ static uint32_t *chain_of(const struct sim_history *history, uint32_t number,
     return chain;
 }
 
+static uint32_t number_at(const struct scene *scene, uint64_t lsn)
+{
+    return sim_history_find(scene->examination->history, lsn,
+                            scene->examination->knowledge->issued + 1);
+}
+
 static void check_record(struct scene *scene, uint32_t expected,
                          const struct wal_record *record)
 {
@@ -254,19 +260,24 @@ static void check_record(struct scene *scene, uint32_t expected,
     }
 }
 
-static void check_log(struct scene *scene, uint32_t number)
+/* The records behind `start` are those of the chain that leads to `number`. */
+static void check_log(struct scene *scene, const struct wal_position *start,
+                      uint32_t number)
 {
-    const struct wal_position origin = wal_position_origin(&scene->store->uuid);
+    const uint32_t before = number_at(scene, start->lsn);
     struct wal_reader reader;
     struct stele_error error;
     uint32_t count = 0;
     uint32_t place = 0;
     uint32_t *chain = chain_of(scene->examination->history, number, &count);
     enum stele_status status = wal_reader_open(
-        &reader, scene->store->wal_dir, &origin,
+        &reader, scene->store->wal_dir, start,
         scene->store->anchor.segment_oldest, IO_OPEN_READ, &error);
     bool whole = status == STELE_OK;
 
+    while (before != 0 && place < count && chain[place] <= before) {
+        place++;
+    }
     while (whole) {
         struct wal_reader_unit unit;
         struct byte_reader in;
@@ -464,8 +475,10 @@ static void begin_scene(struct scene *scene,
 
 static void examine_deep(struct scene *scene, uint32_t number)
 {
+    const struct wal_position origin = wal_position_origin(&scene->store->uuid);
+
     check_count(scene, number);
-    check_log(scene, number);
+    check_log(scene, &origin, number);
     check_verify(scene);
     check_names(scene, SIM_STORE_PATH);
     check_names(scene, SIM_STORE_PATH "/wal");
@@ -550,7 +563,9 @@ void sim_examine(const struct sim_examination *examination,
                  ", but a reader had shown batch %" PRIu32,
                  verdict->found, shown);
         }
-        if (verdict->good && examination->deep) {
+        verdict->deep =
+            examination->deep || (examination->deep_torn && verdict->torn);
+        if (verdict->good && verdict->deep) {
             examine_deep(&scene, verdict->found);
         }
     }
@@ -559,12 +574,6 @@ void sim_examine(const struct sim_examination *examination,
 }
 
 /* ---- Damage ------------------------------------------------------------------------------------ */
-
-static uint32_t number_at(const struct scene *scene, uint64_t lsn)
-{
-    return sim_history_find(scene->examination->history, lsn,
-                            scene->examination->knowledge->issued + 1);
-}
 
 /* The newest LSN that ANCHOR or the index names, before an open writes them. */
 static uint64_t lsn_outside_log(struct scene *scene)
@@ -668,6 +677,10 @@ void sim_examine_damaged(const struct sim_examination *examination,
                  "damaged: the state after batch %" PRIu32
                  ", which never came before batch %" PRIu32,
                  verdict->found, found_before);
+        }
+        if (verdict->good) {
+            /* What opening has read; what lies before is verify's to find. */
+            check_log(&scene, &scene.store->applied, verdict->found);
         }
     }
     end_scene_process(&scene);

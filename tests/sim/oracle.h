@@ -69,7 +69,8 @@ struct sim_examination {
     const struct sim_knowledge *knowledge;
     const bool *refused;
     enum sim_model model;
-    bool deep; /* (3) to (7) too. */
+    bool deep;      /* (3) to (7) too. */
+    bool deep_torn; /* The same if the tail is torn: going on is harder then. */
     uint64_t seed;
 };
 
@@ -79,6 +80,7 @@ struct sim_verdict {
     uint32_t found;     /* Its state. */
     bool torn;          /* Recovery met a torn tail (row C). */
     bool in_checkpoint; /* The index was applying > applied. */
+    bool deep;          /* All the rules were checked. */
     char problem[SIM_PROBLEM_BYTES];
 };
 

@@ -545,12 +545,10 @@ static void step_group(struct sim_world *world, uint64_t seed)
                                         commit->durability, &commit->result,
                                         answer, commit, &error);
         } else {
-            world->committing_durable = true;
             commit->status =
                 stele_commit(world->store, commit->batch, commit->durability,
                              &commit->result, &commit->error);
             commit->answered = true;
-            world->committing_durable = false;
         }
         if (status != STELE_OK) {
             answer(commit, status, &error);

@@ -65,7 +65,8 @@ struct sim_world {
     int fault_result;         /* 0: none armed. */
     uint32_t fault_after;
     bool fault_struck;
-    bool committing_durable;
+    bool
+        committing_durable; /* A durable batch alone: nothing of it shows yet. */
     struct random_source random;     /* Of what the script does not say. */
     char problem[SIM_PROBLEM_BYTES]; /* "": none so far. */
 };
