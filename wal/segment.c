@@ -20,7 +20,8 @@
 enum {
     SEGMENT_CHECKSUM_OFFSET = 56,
     SEGMENT_FIELDS_END = 64,
-    SEGMENT_CHUNK_BYTES = 1 << 20, /* Of zeros a write, and of one read. */
+    SEGMENT_CHUNK_BYTES = 1 << 20, /* Of zeros a write. */
+    SEGMENT_READ_BYTES = 256 << 10,
     SEQ_DIGITS = 16,
 };
 
@@ -316,7 +317,7 @@ enum stele_status wal_segment_is_unused(const struct wal_segment *segment,
                                         bool *unused_out,
                                         struct stele_error *error)
 {
-    uint8_t *chunk = malloc(SEGMENT_CHUNK_BYTES);
+    uint8_t *chunk = malloc(SEGMENT_READ_BYTES);
     enum stele_status status = STELE_OK;
     bool unused = true;
 
@@ -327,7 +328,7 @@ enum stele_status wal_segment_is_unused(const struct wal_segment *segment,
          unused && offset < segment->bytes;) {
         const uint64_t left = segment->bytes - offset;
         const size_t bytes =
-            left < SEGMENT_CHUNK_BYTES ? (size_t)left : SEGMENT_CHUNK_BYTES;
+            left < SEGMENT_READ_BYTES ? (size_t)left : SEGMENT_READ_BYTES;
 
         status = io_file_read_exact(segment->file, chunk, bytes, offset, error);
         if (status != STELE_OK) {
