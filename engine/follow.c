@@ -59,12 +59,11 @@ static enum stele_status look(struct stele *store, struct follow_sight *sight,
                               struct stele_error *error)
 {
     struct wal_anchor anchor;
-    bool declared = false;
     enum stele_status status =
         enter_writer_alive(store, &sight->writer_alive, error);
 
     if (status == STELE_OK) {
-        status = enter_writer_declared(store, &declared, error);
+        status = enter_writer_declared(store, &sight->writer_declared, error);
     }
     if (status == STELE_OK) {
         status = wal_anchor_read(&store->anchor_file, &anchor, error);
@@ -76,10 +75,6 @@ static enum stele_status look(struct stele *store, struct follow_sight *sight,
         return status;
     }
     sight->anchor_sequence = anchor.slot_sequence;
-    /* It has dealt with what another life left behind, and its hint found
-     * space. */
-    sight->writer_declared =
-        declared && sight->hint_incarnation == anchor.incarnation;
     mutex_lock(&store->anchor_mutex); /* The statistics read it. */
     store->anchor = anchor;
     mutex_unlock(&store->anchor_mutex);
@@ -90,6 +85,7 @@ static bool same_sight(const struct follow_sight *left,
                        const struct follow_sight *right)
 {
     return left->writer_alive == right->writer_alive &&
+           left->writer_declared == right->writer_declared &&
            left->anchor_sequence == right->anchor_sequence &&
            left->hint_incarnation == right->hint_incarnation &&
            wal_position_equal(&left->hint, &right->hint);
@@ -154,7 +150,10 @@ static enum stele_status target_of_writer(struct stele *store,
     if (status == STELE_OK && store->anchor.durable.unit > target_out->unit) {
         *target_out = store->anchor.durable;
     }
-    if (status == STELE_OK && sight->hint.unit > target_out->unit) {
+    /* A hint of another life: that of this one found no space. */
+    if (status == STELE_OK &&
+        sight->hint_incarnation == store->anchor.incarnation &&
+        sight->hint.unit > target_out->unit) {
         *target_out = sight->hint;
     }
     return status;

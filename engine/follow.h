@@ -2,9 +2,9 @@
  * engine/follow.h -- a handle that only reads, beside a writer in another
  * process or without one.
  *
- * With a writer that has taken possession (it holds LOCK, and the hint is of the
- * incarnation that ANCHOR names) the handle shows max(hint, durable slot, the
- * index's applying): everything acknowledged. Otherwise it reaches the verdict
+ * With a writer that has taken possession (it holds the second byte of LOCK) the
+ * handle shows max(hint, durable slot, the index's applying): everything
+ * acknowledged, unless the hint found no space. Otherwise it reaches the verdict
  * itself; what is not proven durable is synced, dropped from the cache and read
  * again before it is shown, so that a power cut cannot take it back. Whatever it
  * found counts only if nobody wrote meanwhile: else it looks again.

@@ -193,8 +193,7 @@ static enum stele_status take_possession(struct stele *store,
      * before its first unit. */
     status = store_write_anchor(store, declare_open, store, error);
     if (status == STELE_OK) {
-        /* What the hint says is from another life; by this one readers know that
-         * we have taken possession. */
+        /* What the hint says is from another life. */
         status = wal_hint_write(&store->anchor_file, store->incarnation,
                                 &recovery->end, error);
         if (status == STELE_OK) {

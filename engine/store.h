@@ -92,8 +92,7 @@ struct follow_tail {
 /* What tells whether anybody has written since one looked. */
 struct follow_sight {
     bool writer_alive;
-    bool
-        writer_declared; /* It has taken possession: hint and ANCHOR are its. */
+    bool writer_declared; /* It has taken possession: ANCHOR is its. */
     uint64_t anchor_sequence;
     uint64_t hint_incarnation;
     struct wal_position hint; /* The origin without one. */

@@ -65,6 +65,7 @@ static void name_key(uint64_t n, char key[KEY_BYTES])
 
 enum command {
     OPEN,
+    OPEN_HINTLESS,   /* On a disk that has no room for the hint. */
     PUT,             /* Key n, a value of `more` bytes. The answer: its LSN. */
     DELETE_ALL,      /* By prefix. */
     CHECKPOINT,      /* Whole. */
@@ -91,7 +92,16 @@ static int no_sync(struct io *io, int fd)
     return 0;
 }
 
-static void writer_open(struct writer *writer)
+static ssize_t no_room_for_the_hint(struct io *io, int fd,
+                                    const struct iovec *iov, int count,
+                                    uint64_t offset)
+{
+    return iov[0].iov_len == HINT_BYTES && offset == HINT_OFFSET
+               ? -ENOSPC
+               : io_posix()->calls->writev(io, fd, iov, count, offset);
+}
+
+static void writer_open(struct writer *writer, bool hintless)
 {
     static struct io_calls calls;
     static struct io io = {.calls = &calls};
@@ -101,6 +111,9 @@ static void writer_open(struct writer *writer)
     calls = *io_posix()->calls;
     calls.sync_data = no_sync;
     calls.sync_dir = no_sync;
+    if (hintless) {
+        calls.writev = no_room_for_the_hint;
+    }
     stele_options_init(&options);
     options.mode = STELE_OPEN_CREATE;
     options.segment_bytes = 1 << 20;
@@ -211,7 +224,10 @@ static int writer_main(const char *path)
     while (parent_receive(&message)) {
         switch ((enum command)message.kind) {
         case OPEN:
-            writer_open(&writer);
+            writer_open(&writer, false);
+            break;
+        case OPEN_HINTLESS:
+            writer_open(&writer, true);
             break;
         case PUT:
             message.lsn = writer_put(&writer, message.n, message.more);
@@ -489,6 +505,7 @@ static void a_writer_that_only_holds_LOCK_has_declared_nothing(void **state)
 static int64_t visit_before_read;
 static int64_t reads;
 static bool visitor_stays;
+static bool visitor_is_there; /* All the time. */
 static uint64_t visits;
 
 static bool is_log(int fd)
@@ -504,7 +521,9 @@ static bool is_log(int fd)
 
 static void visit(void)
 {
-    ask(OPEN);
+    if (!visitor_is_there) {
+        ask(OPEN);
+    }
     for (int puts = 0; puts < 4; puts++) {
         ask_put(++visits);
     }
@@ -523,7 +542,7 @@ static ssize_t read_with_visitors(struct io *io, int fd, void *target,
     return io_posix()->calls->read(io_posix(), fd, target, bytes, offset);
 }
 
-static void expect_visits_anywhere(void)
+static void open_with_visitors(void)
 {
     static struct io_calls calls;
     static struct io io = {.calls = &calls};
@@ -534,11 +553,15 @@ static void expect_visits_anywhere(void)
     dir.tuning.io = &io;
     visits = 0;
     visit_before_read = -1;
-    visit();
-    if (visitor_stays) {
-        ask(ABANDON);
-    }
     open_reader();
+}
+
+static void expect_visits_anywhere(void)
+{
+    visitor_is_there = false;
+    ask(OPEN);
+    ask(ABANDON);
+    open_with_visitors();
     for (int64_t before = 0; before < ROUNDS_MAX; before += FAULT_STEP) {
         const uint64_t visits_before = visits;
 
@@ -575,6 +598,25 @@ static void also_if_the_writer_stays(void **state)
     (void)state;
     visitor_stays = true;
     expect_visits_anywhere();
+}
+
+/* What it commits moves neither the hint nor ANCHOR. Such a log, read while it
+ * grows, looks like one with a gap. */
+static void a_writer_without_room_for_the_hint_is_shown_as_far_as_ANCHOR_goes(
+    void **state)
+{
+    (void)state;
+    ask(OPEN_HINTLESS);
+    open_with_visitors();
+    visitor_is_there = true;
+    for (visit_before_read = 0; visit_before_read < 10; visit_before_read++) {
+        reads = 0;
+        visit();
+        assert_false(has(visits)); /* Late, but not refused. */
+    }
+    visit_before_read = -1;
+    ask(CLOSE);
+    assert_true(has(visits));
 }
 
 static void what_the_caller_knows_is_demanded_beside_a_writer_too(void **state)
@@ -835,6 +877,8 @@ int main(int argc, char **argv)
         FOLLOW_TEST(
             a_verdict_under_which_a_writer_came_and_went_is_not_believed),
         FOLLOW_TEST(also_if_the_writer_stays),
+        FOLLOW_TEST(
+            a_writer_without_room_for_the_hint_is_shown_as_far_as_ANCHOR_goes),
         FOLLOW_TEST(what_the_caller_knows_is_demanded_beside_a_writer_too),
         FOLLOW_TEST(the_tail_is_begun_anew_behind_a_newer_index),
         FOLLOW_TEST(a_map_that_the_writer_outgrew_is_followed),
