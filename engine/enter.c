@@ -99,13 +99,13 @@ static enum stele_status lock_directory(struct stele *store,
                                         struct stele_error *error)
 {
     char text[LOCK_TEXT_BYTES] = {0};
-    enum stele_status status = io_file_open(
-        store->dir, STORE_LOCK_NAME, IO_OPEN_CREATE, &store->lock_file, error);
+    enum stele_status status =
+        registry_open_lock(store->registry, store->dir, STORE_LOCK_NAME,
+                           IO_OPEN_CREATE, &store->lock_file, error);
 
     if (status != STELE_OK) {
         return status;
     }
-    registry_keep_lock(store->registry, store->lock_file);
     status = io_file_lock(store->lock_file, STORE_LOCK_BYTE_WRITER, error);
     if (status == STELE_LOCKED) {
         return locked_by(store, error);
@@ -158,12 +158,12 @@ static enum stele_status is_locked(struct stele *store, uint64_t byte,
 
     *locked_out = false;
     if (store->lock_file == NULL) {
-        status = io_file_open(store->dir, STORE_LOCK_NAME, IO_OPEN_READ,
-                              &store->lock_file, error);
+        status =
+            registry_open_lock(store->registry, store->dir, STORE_LOCK_NAME,
+                               IO_OPEN_READ, &store->lock_file, error);
         if (status != STELE_OK) {
             return status == STELE_NOT_FOUND ? STELE_OK : status;
         }
-        registry_keep_lock(store->registry, store->lock_file);
     }
     return io_file_lock_held(store->lock_file, byte, locked_out, error);
 }

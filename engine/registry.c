@@ -21,6 +21,7 @@ struct store_entry {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct store_entry *entries;
 static _Atomic uint64_t process_number = 1;
+static uint64_t fork_count; /* By this process and those before it. */
 
 /* ---- Forks -------------------------------------------------------------------- */
 
@@ -29,6 +30,7 @@ static _Atomic uint64_t process_number = 1;
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
+    fork_count++;
 }
 
 static void in_parent(void)
@@ -109,12 +111,43 @@ enum stele_status registry_claim(uint64_t device, uint64_t inode,
     return STELE_OK;
 }
 
-void registry_keep_lock(struct store_entry *entry, struct io_file *lock_file)
+static uint64_t forks_so_far(void)
 {
+    uint64_t count;
+
     pthread_mutex_lock(&mutex);
-    assert(entry->lock_file == NULL);
-    entry->lock_file = lock_file;
+    count = fork_count;
     pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+enum stele_status registry_open_lock(struct store_entry *entry,
+                                     struct io_dir *dir, const char *name,
+                                     enum io_open_mode mode,
+                                     struct io_file **file_out,
+                                     struct stele_error *error)
+{
+    for (;;) {
+        const uint64_t forks = forks_so_far();
+        struct io_file *file;
+        const enum stele_status status =
+            io_file_open(dir, name, mode, &file, error);
+
+        if (status != STELE_OK) {
+            return status;
+        }
+        pthread_mutex_lock(&mutex);
+        assert(entry->lock_file == NULL);
+        if (fork_count == forks) {
+            entry->lock_file = file;
+        }
+        pthread_mutex_unlock(&mutex);
+        if (entry->lock_file == file) {
+            *file_out = file;
+            return STELE_OK;
+        }
+        io_file_close(file); /* A child has it, and does not know. */
+    }
 }
 
 void registry_release(struct store_entry *entry)

@@ -41,8 +41,12 @@ enum stele_status registry_claim(uint64_t device, uint64_t inode,
                                  struct store_entry **entry_out,
                                  struct stele_error *error) STELE_MUST_CHECK;
 
-/* Take LOCK's file over: closed with the claim, or in a child. Once a claim. */
-void registry_keep_lock(struct store_entry *entry, struct io_file *lock_file);
+/* Open LOCK, the file `name`: closed with the claim, or in a child, also one that
+ * is forked meanwhile. Borrowed. Once a claim. NOT_FOUND, as io_file_open(). */
+enum stele_status registry_open_lock(
+    struct store_entry *entry, struct io_dir *dir, const char *name,
+    enum io_open_mode mode, struct io_file **file_out,
+    struct stele_error *error) STELE_MUST_CHECK;
 
 /* Give the lock, then the claim up. Accepts NULL. In a child, the claim that was
  * inherited. */

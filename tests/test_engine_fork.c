@@ -492,6 +492,46 @@ static void a_child_that_lives_on_does_not_hold_the_lock(void **state)
     gate_remove(&parent_done);
 }
 
+/* Another thread may fork at any time, also while a store is being opened. */
+static pid_t forked_in_open;
+
+static int open_file_and_fork(struct io *io, int dir_fd, const char *name,
+                              enum io_open_mode mode)
+{
+    const int fd = io_posix()->calls->open_file(io, dir_fd, name, mode);
+
+    if (strcmp(name, "LOCK") == 0 && forked_in_open == 0) {
+        forked_in_open = fork_child(live_until_told);
+        gate_pass(&child_ready);
+    }
+    return fd;
+}
+
+static void nor_does_one_that_was_forked_while_LOCK_was_opened(void **state)
+{
+    static struct io_calls calls;
+    static struct io io = {.calls = &calls};
+
+    (void)state;
+    gate_make(&child_ready);
+    gate_make(&parent_done);
+    store_dir_open(&dir);
+    store_dir_close(&dir);
+    calls = *io_posix()->calls;
+    calls.open_file = open_file_and_fork;
+    dir.tuning.io = &io;
+    forked_in_open = 0;
+    store_dir_open(&dir);
+    assert_true(forked_in_open > 0);
+    assert_int_equal(another_process("write"), STELE_LOCKED);
+    store_dir_close(&dir);
+    assert_int_equal(another_process("write"), STELE_OK);
+    gate_open(&parent_done);
+    wait_for(forked_in_open);
+    gate_remove(&child_ready);
+    gate_remove(&parent_done);
+}
+
 /* ---- Opening in the child ----------------------------------------------------------- */
 
 /* NULL: refused. */
@@ -698,6 +738,7 @@ int main(int argc, char **argv)
         TEST(a_child_of_a_child_is_no_closer_to_the_parent),
         TEST(the_parent_keeps_the_lock_when_a_child_closes),
         TEST(a_child_that_lives_on_does_not_hold_the_lock),
+        TEST(nor_does_one_that_was_forked_while_LOCK_was_opened),
         TEST(a_child_may_read_the_store_beside_its_parent),
         TEST(a_child_may_write_once_its_parent_has_closed),
         TEST(forks_amid_commits_lose_nothing_and_hang_nobody),
