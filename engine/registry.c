@@ -49,11 +49,18 @@ static void in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static int watch_result;
 
-static void watch_forks(void)
+/* When the library is loaded, not when it is first needed: handlers run before a
+ * fork in the reverse order, and a program that opens stores under a lock which
+ * it takes in a handler of its own must have taken it before we take ours. */
+__attribute__((constructor)) static void watch_forks(void)
 {
+    /* In a child they run in the order in which they were registered: ours, which
+     * frees, behind the allocator's, which it registers when it is first used. */
+    void *volatile first = malloc(1);
+
+    free(first);
     watch_result = pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -83,7 +90,6 @@ enum stele_status registry_claim(uint64_t device, uint64_t inode,
     struct store_entry *fresh = malloc(sizeof *fresh);
     const struct store_entry *entry;
 
-    pthread_once(&watch_once, watch_forks);
     if (fresh == NULL || watch_result != 0) {
         free(fresh);
         return error_no_memory(error, "store registry");

@@ -27,8 +27,7 @@
 
 struct store_entry;
 
-/* The number of this process: one more than its parent's. Valid from the first
- * registry_claim() on. Any thread. */
+/* The number of this process: one more than its parent's. Any thread. */
 uint64_t registry_process(void);
 
 /* OK if `process` is this process, else FORKED. Touches nothing else. */

@@ -532,6 +532,53 @@ static void nor_does_one_that_was_forked_while_LOCK_was_opened(void **state)
     gate_remove(&parent_done);
 }
 
+/* A program that holds a lock of its own over a fork, as this library does, and
+ * opens and closes stores under it. Its handlers were there before any store. */
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gate forking = {{-1, -1}}; /* Not in use: no lock. */
+
+static void lock_program(void)
+{
+    if (forking.fds[1] >= 0) {
+        gate_open(&forking);
+        pthread_mutex_lock(&program_lock);
+    }
+}
+
+static void unlock_program(void)
+{
+    if (forking.fds[1] >= 0) {
+        pthread_mutex_unlock(&program_lock);
+    }
+}
+
+static void do_nothing(void)
+{
+}
+
+static void *fork_once(void *context)
+{
+    (void)context;
+    in_child(do_nothing);
+    return NULL;
+}
+
+static void a_fork_waits_for_no_program_that_waits_for_the_library(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    store_dir_open(&dir);
+    gate_make(&forking);
+    pthread_mutex_lock(&program_lock);
+    assert_int_equal(pthread_create(&thread, NULL, fork_once, NULL), 0);
+    gate_pass(&forking);
+    store_dir_close(&dir);
+    pthread_mutex_unlock(&program_lock);
+    pthread_join(thread, NULL);
+    gate_remove(&forking);
+}
+
 /* ---- Opening in the child ----------------------------------------------------------- */
 
 /* NULL: refused. */
@@ -739,6 +786,7 @@ int main(int argc, char **argv)
         TEST(the_parent_keeps_the_lock_when_a_child_closes),
         TEST(a_child_that_lives_on_does_not_hold_the_lock),
         TEST(nor_does_one_that_was_forked_while_LOCK_was_opened),
+        TEST(a_fork_waits_for_no_program_that_waits_for_the_library),
         TEST(a_child_may_read_the_store_beside_its_parent),
         TEST(a_child_may_write_once_its_parent_has_closed),
         TEST(forks_amid_commits_lose_nothing_and_hang_nobody),
@@ -747,6 +795,9 @@ int main(int argc, char **argv)
 
     if (argc == 4) {
         return be_another_process(argv[2], argv[3]);
+    }
+    if (pthread_atfork(lock_program, unlock_program, unlock_program) != 0) {
+        return EXIT_FAILURE;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
