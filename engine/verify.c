@@ -133,6 +133,31 @@ static enum stele_status verify_segment(struct verify *verify, uint64_t seq,
     return STELE_OK;
 }
 
+/* Headers, lengths and names of all of them: those that ANCHOR names, which have
+ * to be there, and what was prepared since. */
+static enum stele_status verify_segments(struct verify *verify,
+                                         const struct wal_segment_list *found,
+                                         struct stele_error *error)
+{
+    struct stele *store = verify->store;
+    enum stele_status status = STELE_OK;
+    uint64_t last;
+    uint64_t seq;
+
+    mutex_lock(&store->anchor_mutex);
+    seq = store->anchor.segment_oldest;
+    last = store->anchor.segment_last;
+    mutex_unlock(&store->anchor_mutex);
+    for (; status == STELE_OK && seq <= last; seq++) {
+        status = verify_segment(verify, seq, error);
+    }
+    for (size_t index = wal_segment_list_lower(found, last + 1);
+         status == STELE_OK && index < found->count; index++) {
+        status = verify_segment(verify, found->seqs[index], error);
+    }
+    return status;
+}
+
 static enum stele_status verify_log(struct verify *verify,
                                     struct stele_error *error)
 {
@@ -171,11 +196,7 @@ static enum stele_status verify_log(struct verify *verify,
     }
     verify->report.lsn_last = reader.previous.lsn;
     if (status == STELE_OK) {
-        /* Headers, lengths and names of all of them, the prepared ones too. */
-        for (size_t index = 0;
-             index < reader.segments.count && status == STELE_OK; index++) {
-            status = verify_segment(verify, reader.segments.seqs[index], error);
-        }
+        status = verify_segments(verify, &reader.segments, error);
     }
     wal_reader_close(&reader);
     return status;

@@ -20,7 +20,8 @@
 #include "tests/lib/io_fault.h"
 #include "tests/lib/store_dir.h"
 
-#define FIRST_SEGMENT "wal/0000000000000001.wal"
+#define FIRST_SEGMENT  "wal/0000000000000001.wal"
+#define SECOND_SEGMENT "wal/0000000000000002.wal"
 
 enum { PAGE = 4096, DEPTH = 4 };
 
@@ -431,6 +432,24 @@ static void a_rotten_value_is_refused_naming_its_table(void **state)
     assert_verifies();
 }
 
+/* The next open would refuse it. */
+static void a_named_segment_that_was_emptied_or_has_gone_is_found(void **state)
+{
+    uint64_t problems;
+
+    (void)state;
+    leave_a_store();
+    store_dir_open(&dir);
+    assert_int_equal(store_prepare_segment(dir.store, &dir.error), STELE_OK);
+    assert_verifies();
+    files_truncate(at(SECOND_SEGMENT), 0);
+    assert_int_equal(verify(&problems), STELE_CORRUPT);
+    assert_int_equal(problems, 1);
+    files_remove(at(SECOND_SEGMENT));
+    assert_int_equal(verify(&problems), STELE_CORRUPT);
+    assert_int_equal(problems, 1);
+}
+
 /* Log and ANCHOR of an older copy, under the index of today. */
 static void a_log_that_was_rolled_back_under_its_index_is_refused(void **state)
 {
@@ -480,6 +499,7 @@ int main(void)
         STORE_TEST(garbage_in_place_of_the_index_is_set_aside_and_rebuilt),
         STORE_TEST(a_reader_does_without_an_index),
         STORE_TEST(a_rotten_value_is_refused_naming_its_table),
+        STORE_TEST(a_named_segment_that_was_emptied_or_has_gone_is_found),
         STORE_TEST(a_log_that_was_rolled_back_under_its_index_is_refused),
     };
 
