@@ -328,8 +328,8 @@ static void live(struct life *life, struct sim_image *image, uint64_t seed,
     life->refused = calloc(life->history.count + 1, sizeof(bool));
     assert_non_null(life->refused);
     for (life->model = first; life->model <= last; life->model++) {
-        memset(life->refused, 0, (life->history.count + 1) * sizeof(bool));
-        sim_knowledge_init(&life->knowledge, start);
+        sim_knowledge_init(&life->knowledge, &life->history, start,
+                           life->refused);
         cut_everywhere(life);
     }
     free(life->refused);

@@ -431,10 +431,10 @@ static bool live(struct exploration *exploration, struct sim_image *image,
         note_violation(life, 0, life->world.problem);
         good = false;
     }
-    sim_knowledge_init(&life->knowledge, start);
     life->refused =
         sim_allocate((exploration->history.count + 1) * sizeof(bool));
-    memset(life->refused, 0, (exploration->history.count + 1) * sizeof(bool));
+    sim_knowledge_init(&life->knowledge, &exploration->history, start,
+                       life->refused);
     good = good && cut_all_over(life);
     free(life->refused);
     sim_world_deinit(&life->world);

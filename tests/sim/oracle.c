@@ -10,8 +10,25 @@
 #include "engine/batch.h"
 #include "wal/record.h"
 
+/* Of what was asked for so far, all that does not lead to `head` never was. */
+static void refuse_branches(const struct sim_knowledge *knowledge,
+                            const struct sim_history *history, uint32_t head,
+                            bool *refused)
+{
+    uint32_t next = head;
+
+    for (uint32_t number = knowledge->issued; number > 0; number--) {
+        if (number != next) {
+            refused[number] = true;
+        } else {
+            next = history->batches[number].previous;
+        }
+    }
+}
+
 void sim_knowledge_init(struct sim_knowledge *knowledge,
-                        const struct sim_start *start)
+                        const struct sim_history *history,
+                        const struct sim_start *start, bool *refused)
 {
     *knowledge = (struct sim_knowledge){
         .must = start->head,
@@ -21,6 +38,8 @@ void sim_knowledge_init(struct sim_knowledge *knowledge,
         .anchor_sequence = start->anchor_sequence,
         .created = start->created,
     };
+    memset(refused, 0, (history->count + 1) * sizeof *refused);
+    refuse_branches(knowledge, history, start->head, refused);
 }
 
 static void told(struct sim_knowledge *knowledge,
@@ -47,6 +66,10 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
     }
     switch ((enum sim_mark)op->mark) {
     case SIM_MARK_ISSUE:
+        /* What lies between was asked for in a life that ended in a cut. */
+        for (uint32_t other = knowledge->issued + 1; other < number; other++) {
+            refused[other] = true;
+        }
         knowledge->issued = number;
         break;
     case SIM_MARK_ACK:
@@ -66,6 +89,7 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
         break;
     case SIM_MARK_OPENED:
         told(knowledge, history, number);
+        refuse_branches(knowledge, history, number, refused);
         knowledge->must = number;
         knowledge->relaxed = number;
         knowledge->created = true;

@@ -6,7 +6,8 @@
  *     must      the newest batch that was acknowledged as durable, read by
  *               somebody, or found by an open: it, and all before it, is there;
  *     relaxed   the same for a process that is killed: what returned;
- *     refused   what never happened and must never be seen.
+ *     refused   what never happened and must never be seen: what was answered so,
+ *               and what an open did not find.
  *
  * A disk is good if the store opens and
  *
@@ -56,8 +57,10 @@ struct sim_start {
     uint64_t anchor_sequence;
 };
 
+/* `refused` has room for one more than the batches of the history. */
 void sim_knowledge_init(struct sim_knowledge *knowledge,
-                        const struct sim_start *start);
+                        const struct sim_history *history,
+                        const struct sim_start *start, bool *refused);
 /* Take in one operation. `refused`[number] is set for what was refused. */
 void sim_knowledge_pass(struct sim_knowledge *knowledge,
                         const struct sim_history *history,

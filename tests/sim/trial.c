@@ -385,8 +385,7 @@ static void examine(struct sim_trial *trial, struct sim_base *base,
     };
     struct sim_image *image;
 
-    memset(refused, 0, (trial->history.count + 1) * sizeof *refused);
-    sim_knowledge_init(&knowledge, &start);
+    sim_knowledge_init(&knowledge, &trial->history, &start, refused);
     while ((op = sim_cutter_step(cutter)) != NULL) {
         sim_knowledge_pass(&knowledge, &trial->history, op, refused);
     }
