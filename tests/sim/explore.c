@@ -83,8 +83,11 @@ __attribute__((format(printf, 3, 4))) static void append(char *target,
 static void append_mark(char *text, const struct life *life,
                         const struct sim_op *op)
 {
-    static const char *const words[] = {"issue",   "ack",     "relaxed",
-                                        "refused", "exposed", "opened"};
+    static const char *const words[] = {
+        [SIM_MARK_ISSUE] = "issue",       [SIM_MARK_ACK] = "ack",
+        [SIM_MARK_RELAXED] = "relaxed",   [SIM_MARK_REFUSED] = "refused",
+        [SIM_MARK_EXPOSED] = "exposed",   [SIM_MARK_OPENED] = "opened",
+        [SIM_MARK_NAMED] = "ANCHOR names"};
     const struct sim_history *history = &life->exploration->history;
     char described[200] = "";
 

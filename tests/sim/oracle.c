@@ -94,6 +94,9 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
         knowledge->relaxed = number;
         knowledge->created = true;
         break;
+    case SIM_MARK_NAMED:
+        knowledge->named = number;
+        break;
     case SIM_MARK_STEP:
         knowledge->step = number;
         break;
@@ -623,6 +626,7 @@ static uint64_t lsn_outside_log(struct scene *scene)
 bool sim_prove(const struct sim_examination *examination,
                const struct sim_image *image, struct sim_proof *proof_out)
 {
+    const struct sim_knowledge *knowledge = examination->knowledge;
     struct sim_verdict verdict;
     struct stele_error error;
     struct scene scene;
@@ -645,6 +649,10 @@ bool sim_prove(const struct sim_examination *examination,
         opened = proof_out->found != UINT32_MAX &&
                  proof_out->proven != UINT32_MAX &&
                  proof_out->outside_log != UINT32_MAX;
+        /* Not by the engine's word alone. */
+        if (opened && knowledge->named > proof_out->proven) {
+            proof_out->proven = knowledge->named;
+        }
     }
     end_scene_process(&scene);
     sim_disk_free(scene.disk);

@@ -42,6 +42,7 @@
 struct sim_knowledge {
     uint32_t must;
     uint32_t relaxed;
+    uint32_t named;           /* ANCHOR names it, or a later one. */
     uint32_t issued;          /* The newest batch that was asked for. */
     uint64_t lsn_high;        /* The highest LSN that somebody was told. */
     uint64_t anchor_sequence; /* Of the last write of ANCHOR that returned. */

@@ -130,6 +130,13 @@ static bool excused(const struct sim_world *world, enum stele_status status)
     return world->unsure || (world->fault_struck && status == STELE_NO_SPACE);
 }
 
+/* Whatever failed, nothing is damaged or missing. */
+static bool is_called_damage(enum stele_status status)
+{
+    return status == STELE_CORRUPT || status == STELE_FOREIGN ||
+           status == STELE_NOT_FOUND;
+}
+
 /* ---- What a store shows --------------------------------------------------------------- */
 
 static uint32_t number_of_last_record(struct sim_history *history,
@@ -323,6 +330,14 @@ static void mark_anchor(struct sim_world *world)
     }
 }
 
+/* ANCHOR should name the last durable batch now, if no call failed. */
+static void mark_named(struct sim_world *world)
+{
+    if (!world->fault_struck) {
+        mark(world, SIM_MARK_NAMED, world->durable);
+    }
+}
+
 /* A new process opens the store: what it finds is true from now on. */
 static void open_store(struct sim_world *world)
 {
@@ -335,7 +350,8 @@ static void open_store(struct sim_world *world)
     world->unsure = false;
     world->fault_struck = false;
     status = try_open(world, &error);
-    if (status != STELE_OK && world->fault_struck) {
+    if (status != STELE_OK && world->fault_struck &&
+        !is_called_damage(status)) {
         /* A fault while opening: refused, and the next try is a new one. */
         end_process(world);
         world->fault_result = 0;
@@ -365,6 +381,7 @@ static void open_store(struct sim_world *world)
     world->durable = found;
     mark(world, SIM_MARK_OPENED, found);
     mark_anchor(world);
+    mark_named(world);
 }
 
 /* ---- Commits ---------------------------------------------------------------------------------- */
@@ -559,6 +576,14 @@ static void step_group(struct sim_world *world, uint64_t seed)
                            commits[index].number);
             return;
         }
+        if (commits[index].status == STELE_OK &&
+            world->history->batches[commits[index].number].previous !=
+                world->head) {
+            /* One before it was refused, for want of space or descriptors. */
+            world->history->batches[commits[index].number].previous =
+                world->head;
+            sim_history_settle(world->history, commits[index].number);
+        }
         end_commit(world, &commits[index]);
     }
     look_if_due(world);
@@ -740,6 +765,8 @@ static void step_drain(struct sim_world *world)
 
 static void step_tend(struct sim_world *world)
 {
+    /* Else there is a sync to do, and the idle of ANCHOR begins behind it. */
+    const bool idle = world->durable == world->head;
     struct stele_error error;
 
     sim_disk_advance_clock(world->disk, IDLE_NS);
@@ -749,6 +776,9 @@ static void step_tend(struct sim_world *world)
         store_check_writable(world->store, &error) == STELE_OK) {
         world->durable = world->head;
         mark(world, SIM_MARK_ACK, world->head);
+        if (idle) {
+            mark_named(world);
+        }
     }
 }
 
@@ -778,7 +808,7 @@ static void open_reader(struct sim_world *world)
         store_open(SIM_STORE_PATH, &options, &tuning, &world->reader, &error);
     if (status != STELE_OK) {
         world->reader = NULL;
-        if (!excused(world, status)) {
+        if (!excused(world, status) || is_called_damage(status)) {
             sim_world_fail(world, "reader: open: %s", error.message);
         }
         end_reader(world);
@@ -796,12 +826,12 @@ static void step_reader(struct sim_world *world)
         return;
     }
     found = look(world, world->reader, "reader");
-    if (found == UINT32_MAX || world->unsure) {
+    if (found == UINT32_MAX) {
         return;
     }
     if (!sim_history_descends(world->history, found, world->durable)) {
         if (world->fault_struck) {
-            return; /* The hint may have found no space: it lags. */
+            return; /* Its sync failed, or the hint found no space. */
         }
         sim_world_fail(world,
                        "reader: the state after batch %" PRIu32
@@ -837,6 +867,7 @@ static void step_reopen(struct sim_world *world)
     if (status == STELE_OK) {
         world->durable = world->head;
         mark(world, SIM_MARK_ACK, world->head);
+        mark_named(world);
     } else if (!excused(world, status)) {
         sim_world_fail(world, "close: %s", error.message);
     }

@@ -28,6 +28,7 @@ enum sim_mark {
     SIM_MARK_EXPOSED, /* Somebody read the state that it made. */
     SIM_MARK_OPENED,  /* An open found this state: the rest never was. */
     SIM_MARK_STEP,    /* The script's step of this number begins. */
+    SIM_MARK_NAMED,   /* ANCHOR names it, or a later one. */
     SIM_MARK_ANCHOR,  /* ANCHOR was written durably, with this sequence. */
 };
 
