@@ -49,7 +49,6 @@ bool campaign_parse_model(const char *text, struct campaign_model *model_out)
             return false;
         }
     }
-    model.only_pure = !model.faults && !model.damage;
     *model_out = model;
     return true;
 }

@@ -11,10 +11,9 @@
 
 /* Which worlds: what is left open follows from each seed. */
 struct campaign_model {
-    bool fixed;     /* `model` alone, or each seed's own. */
-    bool faults;    /* "+E": in every world. */
-    bool damage;    /* "+R" */
-    bool only_pure; /* A model was given without add-ons: none in any. */
+    bool fixed;  /* `model` alone, or each seed's own. */
+    bool faults; /* "+E": in every world. */
+    bool damage; /* "+R" */
     enum sim_model model;
 };
 

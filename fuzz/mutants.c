@@ -196,6 +196,10 @@ bool mutants_run(const char *program, const char *name, bool json)
         free(entries[index]);
     }
     free(entries);
+    if (run == 0) {
+        fprintf(stderr, "%s: %s: no mutant %s\n", program, directory,
+                name == NULL ? "at all" : name);
+    }
     if (json) {
         json_t *root = json_pack("{s:o,s:i,s:i}", "mutants", list, "run",
                                  (int)run, "survived", (int)(run - caught));

@@ -21,35 +21,65 @@ void replay_skip_text(const struct sim_plan *plan, char *target, size_t bytes)
     target[0] = '\0';
     for (unsigned depth = 0; depth < SIM_DEPTH_MAX; depth++) {
         for (unsigned step = 0; step < SIM_STEPS_MAX; step++) {
-            if (plan->skip[depth][step] && used + 16 < bytes) {
-                used += (size_t)snprintf(target + used, bytes - used, "%s%u:%u",
-                                         used == 0 ? "" : ",", depth, step);
+            const unsigned first = step;
+
+            if (!plan->skip[depth][step]) {
+                continue;
+            }
+            while (step + 1 < SIM_STEPS_MAX && plan->skip[depth][step + 1]) {
+                step++;
+            }
+            used += (size_t)snprintf(target + used, bytes - used, "%s%u:%u",
+                                     used == 0 ? "" : ",", depth, first);
+            if (step > first) {
+                used +=
+                    (size_t)snprintf(target + used, bytes - used, "-%u", step);
             }
         }
     }
 }
 
+static bool parse_below(const char **text, unsigned limit, unsigned *number_out)
+{
+    char *end;
+    const unsigned long number = strtoul(*text, &end, 10);
+
+    if (end == *text || **text < '0' || **text > '9' || number >= limit) {
+        return false;
+    }
+    *text = end;
+    *number_out = (unsigned)number;
+    return true;
+}
+
 bool replay_parse_skip(const char *text, struct sim_plan *plan)
 {
-    while (*text != '\0') {
-        unsigned long depth;
-        unsigned long step;
-        char *end;
+    for (;;) {
+        unsigned depth;
+        unsigned first;
+        unsigned last;
 
-        depth = strtoul(text, &end, 10);
-        if (end == text || *end != ':') {
+        if (!parse_below(&text, SIM_DEPTH_MAX, &depth) || *text++ != ':' ||
+            !parse_below(&text, SIM_STEPS_MAX, &first)) {
             return false;
         }
-        text = end + 1;
-        step = strtoul(text, &end, 10);
-        if (end == text || depth >= SIM_DEPTH_MAX || step >= SIM_STEPS_MAX ||
-            (*end != ',' && *end != '\0')) {
+        last = first;
+        if (*text == '-') {
+            text++;
+            if (!parse_below(&text, SIM_STEPS_MAX, &last) || last < first) {
+                return false;
+            }
+        }
+        for (unsigned step = first; step <= last; step++) {
+            plan->skip[depth][step] = true;
+        }
+        if (*text == '\0') {
+            return true;
+        }
+        if (*text++ != ',') {
             return false;
         }
-        plan->skip[depth][step] = true;
-        text = *end == ',' ? end + 1 : end;
     }
-    return true;
 }
 
 bool replay_write(FILE *file, const struct sim_plan *plan)
@@ -83,6 +113,7 @@ bool replay_read(FILE *file, struct sim_plan *plan_out, char *problem,
     unsigned number = 0;
     bool seeded = false;
 
+    errno = 0;
     while (fgets(line, sizeof line, file) != NULL) {
         bool good = false;
 
@@ -110,7 +141,7 @@ bool replay_read(FILE *file, struct sim_plan *plan_out, char *problem,
         return false;
     }
     campaign_plan(&model, seed, plan_out);
-    if (!replay_parse_skip(skip, plan_out)) {
+    if (skip[0] != '\0' && !replay_parse_skip(skip, plan_out)) {
         snprintf(problem, problem_bytes, "skip \"%.60s\"", skip);
         return false;
     }

@@ -3,9 +3,9 @@
  *
  *     seed 4711
  *     model O+E
- *     skip 0:3,0:7,1:2
+ *     skip 0:3,0:7-11,1:2
  *
- * `skip` names steps that are left out, life:step, both from 0.
+ * `skip` names steps that are left out, life:step or life:first-last, all from 0.
  */
 #ifndef FUZZ_REPLAY_H
 #define FUZZ_REPLAY_H
@@ -21,10 +21,13 @@ enum { REPLAY_TEXT_BYTES = 1200 };
 /* "O+E" of a plan. */
 void replay_model_text(const struct sim_plan *plan, char *target, size_t bytes);
 
-/* "0:3,0:7", "" if nothing is left out. */
+/* "0:3,0:7-11", "" if nothing is left out. Any plan's fits into
+ * REPLAY_TEXT_BYTES. */
 void replay_skip_text(const struct sim_plan *plan, char *target, size_t bytes);
+/* Adds to what the plan leaves out. False: `text` is not such a list. */
 bool replay_parse_skip(const char *text, struct sim_plan *plan);
 
+/* False, and errno: it could not be written. */
 bool replay_write(FILE *file, const struct sim_plan *plan);
 /* False: it is not such a file; `problem` says why. */
 bool replay_read(FILE *file, struct sim_plan *plan_out, char *problem,

@@ -44,7 +44,9 @@ static const char help[] =
     "  --json            the result as JSON\n"
     "  --replay SEED     one world again; with the --model that was printed\n"
     "  --replay FILE     one world again, as --save wrote it\n"
-    "  --skip L:S,...    with --replay: leave out these steps, life:step\n"
+    "  --skip L:S,...    with --replay SEED: leave out these steps, life:step "
+    "or\n"
+    "                    life:first-last\n"
     "  --save FILE       where a world with a violation is written\n"
     "  --no-shrink       do not look for a shorter script with a violation\n"
     "  --mutants [NAME]  instead: run every program with a planted bug that "
@@ -64,6 +66,7 @@ static const char help[] =
 
 struct arguments {
     struct campaign campaign;
+    bool seed_given;
     bool json;
     bool shrink;
     bool mutants;
@@ -91,11 +94,53 @@ static bool parse_seconds(const char *text, double *seconds_out)
            *seconds_out < 1e9;
 }
 
+static const char try_help[] = "Try 'stele-crash --help'.\n";
+
 static int usage(const char *what, const char *text)
 {
-    fprintf(stderr, "stele-crash: %s%s%s\nTry 'stele-crash --help'.\n", what,
-            text[0] == '\0' ? "" : ": ", text);
+    fprintf(stderr, "stele-crash: %s%s%s\n%s", what,
+            text[0] == '\0' ? "" : ": ", text, try_help);
     return EXIT_USAGE;
+}
+
+/* A report that nobody got is no success. */
+static int check_output(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return code;
+    }
+    fprintf(stderr, "stele-crash: standard output: %s\n", strerror(errno));
+    return EXIT_FAILED_IO;
+}
+
+/* What would be ignored is refused. -1: go on; else the exit code. */
+static int check_combination(struct arguments *arguments)
+{
+    struct campaign *campaign = &arguments->campaign;
+    const bool limited = campaign->seconds_max > 0 || campaign->states_max > 0;
+    uint64_t ignored;
+
+    if (arguments->mutants &&
+        (limited || campaign->model.fixed || arguments->seed_given ||
+         arguments->replay != NULL || arguments->save != NULL)) {
+        return usage("--mutants has models and limits of its own", "");
+    }
+    if (arguments->replay != NULL && (limited || arguments->seed_given)) {
+        return usage("--replay looks at one world, without limits", "");
+    }
+    if (arguments->replay == NULL && arguments->skip != NULL) {
+        return usage("--skip is of use with --replay only", "");
+    }
+    if (arguments->replay != NULL &&
+        !parse_number(arguments->replay, &ignored) &&
+        (arguments->skip != NULL || campaign->model.fixed)) {
+        return usage("the file says which model, and what is left out", "");
+    }
+    if (!limited) {
+        campaign->seconds_max = SECONDS_DEFAULT;
+    }
+    campaign->progress = isatty(STDERR_FILENO) == 1;
+    return -1;
 }
 
 /* -1: go on; else the exit code. */
@@ -116,9 +161,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
         {NULL, 0, NULL, 0},
     };
     int option;
+    int index = 0;
 
     *arguments = (struct arguments){.campaign = {.seed = 1}, .shrink = true};
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, &index)) != -1) {
         bool good = true;
 
         switch (option) {
@@ -126,10 +172,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
             good = parse_seconds(optarg, &arguments->campaign.seconds_max);
             break;
         case 'n':
-            good = parse_number(optarg, &arguments->campaign.states_max);
+            good = parse_number(optarg, &arguments->campaign.states_max) &&
+                   arguments->campaign.states_max > 0;
             break;
         case 'r':
             good = parse_number(optarg, &arguments->campaign.seed);
+            arguments->seed_given = true;
             break;
         case 'm':
             good = campaign_parse_model(optarg, &arguments->campaign.model);
@@ -154,12 +202,17 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
             break;
         case 'h':
             fputs(help, stdout);
-            return EXIT_DONE;
+            return check_output(EXIT_DONE);
         default:
-            return usage("wrong option", "");
+            fputs(try_help, stderr); /* getopt has said what is wrong. */
+            return EXIT_USAGE;
         }
         if (!good) {
-            return usage("wrong value", optarg);
+            char what[40];
+
+            snprintf(what, sizeof what, "--%s: wrong value",
+                     options[index].name);
+            return usage(what, optarg);
         }
     }
     if (arguments->mutants && optind < argc) {
@@ -168,15 +221,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
     if (optind < argc) {
         return usage("unexpected argument", argv[optind]);
     }
-    if (arguments->skip != NULL && arguments->replay == NULL) {
-        return usage("--skip is of use with --replay only", "");
-    }
-    if (arguments->campaign.seconds_max == 0 &&
-        arguments->campaign.states_max == 0) {
-        arguments->campaign.seconds_max = SECONDS_DEFAULT;
-    }
-    arguments->campaign.progress = isatty(STDERR_FILENO) == 1;
-    return -1;
+    return check_combination(arguments);
 }
 
 /* ---- Replaying ------------------------------------------------------------------- */
@@ -188,12 +233,13 @@ static int read_plan(const struct arguments *arguments, struct sim_plan *plan)
     uint64_t seed;
     FILE *file;
     bool good;
+    int code;
 
     if (parse_number(arguments->replay, &seed)) {
         campaign_plan(&arguments->campaign.model, seed, plan);
         if (arguments->skip != NULL &&
             !replay_parse_skip(arguments->skip, plan)) {
-            return usage("wrong value", arguments->skip);
+            return usage("--skip: wrong value", arguments->skip);
         }
         return -1;
     }
@@ -204,9 +250,11 @@ static int read_plan(const struct arguments *arguments, struct sim_plan *plan)
         return EXIT_FAILED_IO;
     }
     good = replay_read(file, plan, problem, sizeof problem);
+    code = ferror(file) ? EXIT_FAILED_IO : EXIT_USAGE;
     fclose(file);
     if (!good) {
-        return usage(arguments->replay, problem);
+        fprintf(stderr, "stele-crash: %s: %s\n", arguments->replay, problem);
+        return code;
     }
     return -1;
 }
@@ -221,16 +269,15 @@ static int save_plan(const struct arguments *arguments,
         return EXIT_FOUND;
     }
     file = fopen(arguments->save, "w");
-    good = file != NULL && replay_write(file, plan);
-    if (file != NULL && fclose(file) != 0) {
-        good = false;
-    }
+    good = file != NULL && replay_write(file, plan) && fflush(file) == 0;
     if (!good) {
         fprintf(stderr, "stele-crash: %s: %s\n", arguments->save,
                 strerror(errno));
-        return EXIT_FAILED_IO;
     }
-    return EXIT_FOUND;
+    if (file != NULL) {
+        (void)fclose(file); /* What matters was flushed. */
+    }
+    return good ? EXIT_FOUND : EXIT_FAILED_IO;
 }
 
 /* ---- Reporting ----------------------------------------------------------------------- */
@@ -317,9 +364,10 @@ int main(int argc, char **argv)
         return code;
     }
     if (arguments.mutants) {
-        return mutants_run(argv[0], arguments.mutant, arguments.json)
-                   ? EXIT_DONE
-                   : EXIT_FOUND;
+        return check_output(
+            mutants_run(argv[0], arguments.mutant, arguments.json)
+                ? EXIT_DONE
+                : EXIT_FOUND);
     }
     /* Every state opens a store: keep the memory of the last one. */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
@@ -351,5 +399,5 @@ int main(int argc, char **argv)
     }
     code = result->violated ? save_plan(&arguments, &result->plan) : EXIT_DONE;
     free(result);
-    return code;
+    return check_output(code);
 }

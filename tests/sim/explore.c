@@ -20,6 +20,7 @@ enum {
     DAMAGES = 4, /* Of one disk. */
     OPS_SHOWN_BEFORE = 24,
     OPS_SHOWN_AFTER = 3,
+    SHRINK_TRIES_MAX = 3, /* With parts of one size. */
 };
 
 void sim_plan_init(struct sim_plan *plan, uint64_t seed)
@@ -470,18 +471,38 @@ bool sim_explore(const struct sim_plan *plan, struct sim_tally *tally,
 
 /* ---- Shrinking -------------------------------------------------------------------------------- */
 
+/* Whether there is still a violation without these steps; then it stays so. */
+static bool leave_out(struct sim_plan *plan, uint32_t depth, size_t first,
+                      size_t count, struct sim_violation *violation)
+{
+    struct sim_tally ignored = {0};
+    struct sim_violation found;
+    struct sim_plan shorter = *plan;
+
+    memset(&shorter.skip[depth][first], true, count * sizeof(bool));
+    if (memcmp(shorter.skip, plan->skip, sizeof shorter.skip) == 0 ||
+        sim_explore(&shorter, &ignored, &found)) {
+        return false;
+    }
+    *plan = shorter;
+    *violation = found;
+    return true;
+}
+
 void sim_shrink(struct sim_plan *plan, struct sim_violation *violation)
 {
-    for (uint32_t depth = 0; depth < SIM_DEPTH_MAX; depth++) {
-        for (size_t index = SIM_STEPS_MAX; index > 0; index--) {
-            struct sim_tally ignored = {0};
-            struct sim_violation found;
+    /* Whole lives first, from the last one, then ever smaller parts. Which disks
+     * are made depends on all steps: what failed may do a second time. */
+    for (size_t count = SIM_STEPS_MAX; count > 0; count /= 2) {
+        bool shorter = true;
 
-            plan->skip[depth][index - 1] = true;
-            if (sim_explore(plan, &ignored, &found)) {
-                plan->skip[depth][index - 1] = false;
-            } else {
-                *violation = found;
+        for (int tries = 0; shorter && tries < SHRINK_TRIES_MAX; tries++) {
+            shorter = false;
+            for (uint32_t depth = SIM_DEPTH_MAX; depth > 0; depth--) {
+                for (size_t end = SIM_STEPS_MAX; end >= count; end -= count) {
+                    shorter |= leave_out(plan, depth - 1, end - count, count,
+                                         violation);
+                }
             }
         }
     }
