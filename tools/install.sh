@@ -3,7 +3,7 @@
 
 # shellcheck disable=SC2034
 # All that building takes; check.sh adds what testing takes.
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config patch
     liblmdb-dev libxxhash-dev libcmocka-dev libjansson-dev)
 
 # missing_packages PACKAGE...: those that are not installed, one a line.
