@@ -13,7 +13,8 @@
 
 enum {
     SEGMENT_BYTES = 32 << 10,
-    MEMTABLE_BYTES = 128 << 10,
+    MEMTABLE_BYTES = 64 << 10,
+    FRAGMENTS_FEW = 3,
     DEEP_ONE_IN = 16,
     NEST_ONE_IN = 24,
     DAMAGE_ONE_IN = 12,
@@ -39,6 +40,7 @@ void sim_plan_init(struct sim_plan *plan, uint64_t seed)
         .faults = random_one_in(&random, 2),
         .damage = random_one_in(&random, 3),
         .copy_on_write = random_one_in(&random, 6),
+        .memtable_small = random_one_in(&random, 2),
         .steps = 12 + (uint32_t)random_below(&random, SIM_STEPS_MAX - 12),
         .states_max = 300,
     };
@@ -257,6 +259,7 @@ static struct sim_examination examination_of(struct life *life)
         .knowledge = &life->knowledge,
         .refused = life->refused,
         .model = life->exploration->plan->model,
+        .index_sound = !life->exploration->plan->faults,
         .seed = random_u64(&life->random),
     };
 }
@@ -455,6 +458,8 @@ bool sim_explore(const struct sim_plan *plan, struct sim_tally *tally,
         .violation = violation,
         .setting = {.segment_bytes = SEGMENT_BYTES,
                     .memtable_bytes = MEMTABLE_BYTES,
+                    .range_fragments_max =
+                        plan->memtable_small ? FRAGMENTS_FEW : 0,
                     .fault_focus = plan->seed,
                     .fs_kind = plan->copy_on_write ? IO_FS_COPY_ON_WRITE
                                                    : IO_FS_OVERWRITE},

@@ -27,6 +27,7 @@ struct sim_plan {
     bool faults;         /* E: calls fail, syncs lose what was pending. */
     bool damage;         /* R: rot. */
     bool copy_on_write;  /* What the file system says it is. */
+    bool memtable_small; /* A few range deletes fill it. */
     uint32_t steps;      /* Of a script. */
     uint32_t states_max; /* Of the first life; less in those after a cut. */
     bool skip[SIM_DEPTH_MAX][SIM_STEPS_MAX]; /* Steps left out, by depth. */

@@ -372,6 +372,14 @@ static void check_reader(struct scene *scene, uint32_t *shown_out)
     }
 }
 
+static uint32_t count_names(const struct scene *scene, const char *path)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t inode = sim_image_walk(cache, path);
+
+    return inode == 0 ? 0 : sim_image_node(cache, inode)->entry_count;
+}
+
 static void check_names(struct scene *scene, const char *path)
 {
     const struct sim_image *cache = sim_disk_cache(scene->disk);
@@ -389,14 +397,6 @@ static void check_names(struct scene *scene, const char *path)
                  node->entries[index].name);
         }
     }
-}
-
-static uint32_t count_names(const struct scene *scene, const char *path)
-{
-    const struct sim_image *cache = sim_disk_cache(scene->disk);
-    const uint32_t inode = sim_image_walk(cache, path);
-
-    return inode == 0 ? 0 : sim_image_node(cache, inode)->entry_count;
 }
 
 /* Rule (5). */
@@ -509,6 +509,10 @@ static void examine_deep(struct scene *scene, uint32_t number)
     check_verify(scene);
     check_names(scene, SIM_STORE_PATH);
     check_names(scene, SIM_STORE_PATH "/wal");
+    if (scene->examination->index_sound &&
+        count_names(scene, SIM_STORE_PATH "/quarantine") > 0) {
+        fail(scene, "an index was set aside");
+    }
     check_again(scene, number);
     if (scene->store != NULL) {
         check_goes_on(scene, number);

@@ -22,7 +22,8 @@
  *     (5) closed and opened again it is the same, and nothing has grown;
  *     (6) the next batch is accepted, with an LSN that was never given, and found
  *         after a kill;
- *     (7) no temporaries and no descriptors are left;
+ *     (7) no temporaries and no descriptors are left, and no index was set aside
+ *         that never failed;
  *     (8) ANCHOR is, before it is opened, no older than its last durable write.
  *
  * (1), (2) and (8) are checked of every disk, the others of a share.
@@ -73,7 +74,8 @@ struct sim_examination {
     const struct sim_knowledge *knowledge;
     const bool *refused;
     enum sim_model model;
-    bool deep;      /* (3) to (7) too. */
+    bool index_sound; /* No commit of it ever failed. */
+    bool deep;        /* (3) to (7) too. */
     bool deep_torn; /* The same if the tail is torn: going on is harder then. */
     uint64_t seed;
 };

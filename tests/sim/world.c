@@ -253,6 +253,9 @@ void sim_world_options(const struct sim_setting *setting, struct io *io,
     tuning->hash_seed = 1;
     tuning->segment_bytes = setting->segment_bytes;
     tuning->checkpoint_pages_max = 16;
+    if (setting->range_fragments_max != 0) {
+        tuning->range_fragments_max = setting->range_fragments_max;
+    }
 }
 
 struct sim_image *sim_world_first_image(void)
@@ -408,21 +411,19 @@ static void answer(void *context, enum stele_status status,
     }
 }
 
-/* A checkpoint of the script and one that a full memtable begins would meet. */
+/* A checkpoint of the script and one that a full memtable begins would meet: the
+ * store begins it again. */
 static void make_room(struct sim_world *world)
 {
     struct stele_stats stats = {.size = sizeof stats};
     struct stele_error error;
 
-    if (world->checkpoint == NULL ||
-        stele_stats(world->store, &stats, &error) != STELE_OK ||
-        stats.memtable_bytes < world->setting.memtable_bytes / 2) {
-        return;
-    }
-    end_checkpoint(world);
-    if (checkpoint_run(world->store, &error) != STELE_OK &&
-        !excused(world, error.status)) {
-        sim_world_fail(world, "checkpoint: %s", error.message);
+    if (world->checkpoint != NULL &&
+        (stele_stats(world->store, &stats, &error) != STELE_OK ||
+         stats.memtable_bytes >= world->setting.memtable_bytes / 2 ||
+         (world->setting.range_fragments_max != 0 &&
+          stats.range_fragments >= world->setting.range_fragments_max))) {
+        end_checkpoint(world);
     }
 }
 
@@ -531,7 +532,8 @@ static void step_commit(struct sim_world *world, uint64_t seed,
 }
 
 /* Several committers at once: all but the last ask asynchronously, so that the
- * last one leads them all as one group. */
+ * last one leads them all as one group. It is synced if one of them asks for it:
+ * most of the time. */
 static void step_group(struct sim_world *world, uint64_t seed)
 {
     struct random_source random = {.state = seed};
@@ -539,6 +541,7 @@ static void step_group(struct sim_world *world, uint64_t seed)
     struct commit commits[GROUP_MAX] = {0};
     struct stele_error error;
     uint32_t previous = world->head;
+    bool durable = false;
 
     make_room(world);
     for (uint32_t index = 0; index < count; index++) {
@@ -550,9 +553,9 @@ static void step_group(struct sim_world *world, uint64_t seed)
         if (!world->history->batches[commit->number].refused) {
             previous = commit->number;
         }
-        commit->durability = index + 1 == count || random_one_in(&random, 2)
-                                 ? STELE_DURABLE
-                                 : STELE_RELAXED;
+        commit->durability =
+            random_one_in(&random, 2) ? STELE_DURABLE : STELE_RELAXED;
+        durable = durable || commit->durability == STELE_DURABLE;
         if (!begin_commit(world, commit)) {
             return;
         }

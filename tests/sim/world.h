@@ -40,6 +40,7 @@ enum { SIM_PROBLEM_BYTES = 600 };
 struct sim_setting {
     uint64_t segment_bytes;
     uint64_t memtable_bytes;
+    uint32_t range_fragments_max; /* That fill a memtable; 0: the default. */
     enum io_fs_kind fs_kind;
     uint64_t fault_focus; /* Which few kinds of fault there are; 0: all. */
 };
