@@ -94,12 +94,12 @@ bool replay_write(FILE *file, const struct sim_plan *plan)
            (skip[0] == '\0' || fprintf(file, "skip %s\n", skip) > 0);
 }
 
-static bool parse_seed(const char *text, uint64_t *seed_out)
+bool replay_parse_number(const char *text, uint64_t *number_out)
 {
     char *end;
 
     errno = 0;
-    *seed_out = strtoull(text, &end, 0);
+    *number_out = strtoull(text, &end, 0);
     return errno == 0 && end != text && *end == '\0' && *text != '-';
 }
 
@@ -120,7 +120,7 @@ bool replay_read(FILE *file, struct sim_plan *plan_out, char *problem,
         number++;
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "seed ", 5) == 0) {
-            good = seeded = parse_seed(line + 5, &seed);
+            good = seeded = replay_parse_number(line + 5, &seed);
         } else if (strncmp(line, "model ", 6) == 0) {
             good = campaign_parse_model(line + 6, &model);
         } else if (strncmp(line, "skip ", 5) == 0) {

@@ -18,6 +18,9 @@
 
 enum { REPLAY_TEXT_BYTES = 1200 };
 
+/* All of the text is a number. */
+bool replay_parse_number(const char *text, uint64_t *number_out);
+
 /* "O+E" of a plan. */
 void replay_model_text(const struct sim_plan *plan, char *target, size_t bytes);
 

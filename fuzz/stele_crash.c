@@ -76,15 +76,6 @@ struct arguments {
     const char *save;
 };
 
-static bool parse_number(const char *text, uint64_t *number_out)
-{
-    char *end;
-
-    errno = 0;
-    *number_out = strtoull(text, &end, 0);
-    return errno == 0 && end != text && *end == '\0' && *text != '-';
-}
-
 static bool parse_seconds(const char *text, double *seconds_out)
 {
     char *end;
@@ -132,7 +123,7 @@ static int check_combination(struct arguments *arguments)
         return usage("--skip is of use with --replay only", "");
     }
     if (arguments->replay != NULL &&
-        !parse_number(arguments->replay, &ignored) &&
+        !replay_parse_number(arguments->replay, &ignored) &&
         (arguments->skip != NULL || campaign->model.fixed)) {
         return usage("the file says which model, and what is left out", "");
     }
@@ -172,11 +163,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
             good = parse_seconds(optarg, &arguments->campaign.seconds_max);
             break;
         case 'n':
-            good = parse_number(optarg, &arguments->campaign.states_max) &&
-                   arguments->campaign.states_max > 0;
+            good =
+                replay_parse_number(optarg, &arguments->campaign.states_max) &&
+                arguments->campaign.states_max > 0;
             break;
         case 'r':
-            good = parse_number(optarg, &arguments->campaign.seed);
+            good = replay_parse_number(optarg, &arguments->campaign.seed);
             arguments->seed_given = true;
             break;
         case 'm':
@@ -235,7 +227,7 @@ static int read_plan(const struct arguments *arguments, struct sim_plan *plan)
     bool good;
     int code;
 
-    if (parse_number(arguments->replay, &seed)) {
+    if (replay_parse_number(arguments->replay, &seed)) {
         campaign_plan(&arguments->campaign.model, seed, plan);
         if (arguments->skip != NULL &&
             !replay_parse_skip(arguments->skip, plan)) {

@@ -265,15 +265,7 @@ static bool is_unit(const struct sim_op *op, struct unit_write *write)
 /* The same disk as before it, and nothing more is demanded of it. */
 static bool is_mere_mark(const struct sim_op *op)
 {
-    return op->kind == SIM_OP_MARK &&
-           (op->mark == SIM_MARK_STEP || op->mark == SIM_MARK_ISSUE);
-}
-
-/* The same disk as behind it, when more is known. */
-static bool mark_follows(const struct sim_op *ops, size_t count, size_t place)
-{
-    return place < count && ops[place].kind == SIM_OP_MARK &&
-           !is_mere_mark(&ops[place]);
+    return op->kind == SIM_OP_MARK && !sim_mark_demands(op);
 }
 
 static void cut_everywhere(struct life *life)
@@ -294,7 +286,8 @@ static void cut_everywhere(struct life *life)
         (void)sim_cutter_step(cutter);
         sim_knowledge_pass(&life->knowledge, &life->history, &ops[place],
                            life->refused);
-        if (is_mere_mark(&ops[place]) || mark_follows(ops, count, place + 1)) {
+        if (is_mere_mark(&ops[place]) ||
+            sim_knowledge_grows(ops, count, place + 1)) {
             continue;
         }
         tally.places++;

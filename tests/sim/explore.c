@@ -59,7 +59,6 @@ struct exploration {
 struct life {
     struct exploration *exploration;
     uint32_t depth;
-    uint64_t seed;
     struct sim_world world;
     struct sim_step steps[SIM_STEPS_MAX];
     size_t step_count;
@@ -363,15 +362,6 @@ static bool examine_one(struct life *life, const struct sim_cutter *cutter)
 
 /* ---- Lives -------------------------------------------------------------------------------- */
 
-/* Whether the recording goes on with a mark: then a cut behind that is the same
- * disk, and more is known. */
-static bool mark_follows(const struct sim_op *ops, size_t count, size_t place)
-{
-    return place < count && ops[place].kind == SIM_OP_MARK &&
-           ops[place].mark != SIM_MARK_STEP &&
-           ops[place].mark != SIM_MARK_ISSUE;
-}
-
 static bool cut_all_over(struct life *life)
 {
     struct exploration *exploration = life->exploration;
@@ -388,7 +378,7 @@ static bool cut_all_over(struct life *life)
 
         sim_knowledge_pass(&life->knowledge, &exploration->history, op,
                            life->refused);
-        if (mark_follows(ops, count, place)) {
+        if (sim_knowledge_grows(ops, count, place)) {
             continue;
         }
         /* So many states at this place that the budget is spread evenly. */
@@ -417,7 +407,6 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     *life = (struct life){
         .exploration = exploration,
         .depth = depth,
-        .seed = seed,
         .random = {.state = seed},
     };
     life->step_count =

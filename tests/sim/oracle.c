@@ -98,12 +98,22 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
         knowledge->named = number;
         break;
     case SIM_MARK_STEP:
-        knowledge->step = number;
         break;
     case SIM_MARK_ANCHOR:
         knowledge->anchor_sequence = op->value;
         break;
     }
+}
+
+bool sim_mark_demands(const struct sim_op *op)
+{
+    return op->kind == SIM_OP_MARK && op->mark != SIM_MARK_STEP &&
+           op->mark != SIM_MARK_ISSUE;
+}
+
+bool sim_knowledge_grows(const struct sim_op *ops, size_t count, size_t place)
+{
+    return place < count && sim_mark_demands(&ops[place]);
 }
 
 /* ---- One disk ---------------------------------------------------------------------- */

@@ -48,7 +48,6 @@ struct sim_knowledge {
     uint64_t lsn_high;        /* The highest LSN that somebody was told. */
     uint64_t anchor_sequence; /* Of the last write of ANCHOR that returned. */
     bool created;             /* An open has returned: there must be a store. */
-    uint32_t step;            /* Of the script. */
 };
 
 /* Where a life starts: what is known of the disk it finds. */
@@ -67,6 +66,10 @@ void sim_knowledge_init(struct sim_knowledge *knowledge,
 void sim_knowledge_pass(struct sim_knowledge *knowledge,
                         const struct sim_history *history,
                         const struct sim_op *op, bool *refused);
+/* A mark behind which the disk is the same as before it, but more is demanded. */
+bool sim_mark_demands(const struct sim_op *op);
+/* The recording goes on with one: a cut behind that says all that one here does. */
+bool sim_knowledge_grows(const struct sim_op *ops, size_t count, size_t place);
 
 struct sim_examination {
     const struct sim_setting *setting;
