@@ -541,7 +541,6 @@ static void step_group(struct sim_world *world, uint64_t seed)
     struct commit commits[GROUP_MAX] = {0};
     struct stele_error error;
     uint32_t previous = world->head;
-    bool durable = false;
 
     make_room(world);
     for (uint32_t index = 0; index < count; index++) {
@@ -555,7 +554,6 @@ static void step_group(struct sim_world *world, uint64_t seed)
         }
         commit->durability =
             random_one_in(&random, 2) ? STELE_DURABLE : STELE_RELAXED;
-        durable = durable || commit->durability == STELE_DURABLE;
         if (!begin_commit(world, commit)) {
             return;
         }
