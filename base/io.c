@@ -16,7 +16,7 @@
 struct io_dir {
     struct io *io;
     int fd;
-    char path[]; /* As opened; for messages and for LMDB. */
+    char path[]; /* As opened; for messages. */
 };
 
 struct io_file {
@@ -186,6 +186,18 @@ enum stele_status io_dir_info(struct io_dir *dir, struct io_file_info *info_out,
     const int result = dir->io->calls->info(dir->io, dir->fd, NULL, info_out);
 
     return result < 0 ? fail(error, result, "stat", dir->path) : STELE_OK;
+}
+
+char *io_dir_system_path(const struct io_dir *dir)
+{
+    const struct io_calls *calls = dir->io->calls;
+    char path[64];
+
+    if (calls->system_path == NULL ||
+        calls->system_path(dir->io, dir->fd, path, sizeof path) < 0) {
+        return strdup(dir->path);
+    }
+    return strdup(path);
 }
 
 const char *io_dir_path(const struct io_dir *dir)

@@ -96,8 +96,14 @@ enum stele_status io_dir_fs_kind(struct io_dir *dir, enum io_fs_kind *kind_out,
 enum stele_status io_dir_info(struct io_dir *dir, struct io_file_info *info_out,
                               struct stele_error *error) STELE_MUST_CHECK;
 
-/* As it was opened; for messages and for LMDB, which wants a path. Borrowed. */
+/* As it was opened; for messages. Borrowed. */
 const char *io_dir_path(const struct io_dir *dir);
+
+/* A path that leads to this very directory, also when the one it was opened by
+ * leads elsewhere by now (it was renamed, or the process went to another working
+ * directory): for LMDB, which wants one. Good while the handle is open. The
+ * caller's, to free; NULL: out of memory. */
+char *io_dir_system_path(const struct io_dir *dir);
 
 /* The implementation a directory came from. */
 struct io *io_dir_io(const struct io_dir *dir);
@@ -224,6 +230,9 @@ struct io_calls {
     int (*close)(struct io *io, int fd);
     /* fsync of a directory. */
     int (*sync_dir)(struct io *io, int fd);
+    /* Write a path of the directory itself; NULL, or a failure: there is none but
+     * the one it was opened by. */
+    int (*system_path)(struct io *io, int fd, char *target, size_t bytes);
     int (*list)(struct io *io, int fd,
                 int (*visit)(void *context, const char *name), void *context);
     int (*rename)(struct io *io, int from_fd, const char *from, int to_fd,

@@ -263,6 +263,13 @@ static struct flock lock_of_byte(uint64_t byte)
                           .l_len = 1};
 }
 
+static int posix_system_path(struct io *io, int fd, char *target, size_t bytes)
+{
+    (void)io;
+    snprintf(target, bytes, "/proc/self/fd/%d", fd);
+    return result_or_errno(access(target, F_OK)); /* /proc may not be there. */
+}
+
 static int posix_lock(struct io *io, int fd, uint64_t byte)
 {
     struct flock lock = lock_of_byte(byte);
@@ -338,6 +345,7 @@ static const struct io_calls posix_calls = {
     .open_file = posix_open_file,
     .close = posix_close,
     .sync_dir = posix_sync_dir,
+    .system_path = posix_system_path,
     .list = posix_list,
     .rename = posix_rename,
     .unlink = posix_unlink,

@@ -75,7 +75,7 @@ enum stele_status index_create(struct io_dir *dir,
                                const struct wal_position *base,
                                struct stele_error *error) STELE_MUST_CHECK;
 
-/* Open what index_create() made. LMDB is given the directory's path, and
+/* Open what index_create() made. LMDB is given a path of the directory, and
  * everything else goes through `dir`. NOT_FOUND: no data.mdb in it.
  * FOREIGN: not an index, or a newer format.
  * CORRUPT: shorter than its meta page claims, or no valid identity. Stale

@@ -292,13 +292,19 @@ static int env_try_open(const char *path, const struct index_options *options,
 }
 
 /* With as much of the wanted address space as the system grants. */
-static enum stele_status env_open(const char *path,
+static enum stele_status env_open(const struct io_dir *dir,
                                   const struct index_options *options,
                                   const char *name, MDB_env **env_out,
                                   struct stele_error *error)
 {
+    /* The directory that was looked at, wherever its name leads by now. */
+    char *path = io_dir_system_path(dir);
     uint64_t map_bytes = options->map_bytes;
     int result;
+
+    if (path == NULL) {
+        return error_no_memory(error, "index");
+    }
 
     assert(options->readers_max > 0);
     assert(options->read_only || !options->no_lock);
@@ -313,6 +319,7 @@ static enum stele_status env_open(const char *path,
         }
         map_bytes /= 2;
     }
+    free(path);
     return result == 0 ? STELE_OK : fail(name, result, "open", error);
 }
 
@@ -505,7 +512,7 @@ static enum stele_status create_in(struct io_dir *dir, const char *name,
     if (status != STELE_NOT_FOUND) {
         return error_wrap(error, status, "%s", io_dir_path(dir));
     }
-    status = env_open(io_dir_path(dir), options, name, &env, error);
+    status = env_open(dir, options, name, &env, error);
     if (status != STELE_OK) {
         return status;
     }
@@ -589,8 +596,7 @@ enum stele_status index_open(struct io_dir *dir,
         status = error_no_memory(error, "index");
         goto out;
     }
-    status =
-        env_open(io_dir_path(dir), options, index->name, &index->env, error);
+    status = env_open(dir, options, index->name, &index->env, error);
     if (status != STELE_OK) {
         goto out;
     }

@@ -33,12 +33,21 @@ static struct claim {
     uint32_t uid;
 } claims[2];
 
+/* Where the store goes, once, as soon as its index has been looked at. */
+static const char *moves_to;
+
 static int told_info(struct io *self, int fd, const char *name,
                      struct io_file_info *info_out)
 {
     const int result = io_posix()->calls->info(io_posix(), fd, name, info_out);
 
     (void)self;
+    if (moves_to != NULL && name != NULL && strcmp(name, "data.mdb") == 0) {
+        files_rename(dir.path, moves_to);
+        moves_to = NULL;
+        assert_int_equal(mkdir(dir.path, 0700),
+                         0); /* Another takes its name. */
+    }
     for (size_t index = 0; result == 0 && index < 2; index++) {
         if (claims[index].inode == info_out->inode) {
             info_out->owner_uid = claims[index].uid;
@@ -193,6 +202,23 @@ static void an_index_behind_a_symbolic_link_is_set_aside(void **state)
     assert_true(files_exists(target));
 }
 
+static void the_index_that_was_looked_at_is_opened_wherever_its_name_leads(
+    void **state)
+{
+    char elsewhere[FILES_PATH_BYTES];
+
+    (void)state;
+    snprintf(elsewhere, sizeof elsewhere, "%s.moved", dir.path);
+    moves_to = elsewhere;
+    store_dir_open(&dir);
+    assert_null(moves_to);
+    assert_false(store_dir_stats(&dir).index_rebuilt);
+    assert_true(store_dir_has(&dir, "a", "1"));
+    store_dir_close(&dir);
+    assert_int_equal(rmdir(dir.path), 0); /* Nothing was made there. */
+    files_rename(elsewhere, dir.path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +229,7 @@ int main(void)
         TEST(an_index_of_our_own_in_another_users_store_is_kept),
         TEST(an_index_with_a_second_name_is_set_aside),
         TEST(an_index_behind_a_symbolic_link_is_set_aside),
+        TEST(the_index_that_was_looked_at_is_opened_wherever_its_name_leads),
 #undef TEST
     };
 

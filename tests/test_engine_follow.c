@@ -28,24 +28,13 @@
 #include "tests/lib/files.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/run.h"
+#include "tests/lib/sanitized.h"
 #include "tests/lib/store_dir.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STELE_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STELE_SANITIZED
-#endif
-#endif
 
 #define FIRST_SEGMENT "wal/0000000000000001.wal"
 
 enum {
-#ifdef STELE_SANITIZED
-    FAULT_STEP = 4, /* Everything takes longer. */
-#else
-    FAULT_STEP = 1,
-#endif
+    FAULT_STEP = SANITIZED_CHOICE(1, 4), /* Everything takes longer there. */
     PAGE = 4096,
     HINT_OFFSET = 2 * PAGE, /* In ANCHOR. */
     HINT_BYTES = 104,

@@ -101,7 +101,7 @@ void sim_examine(const struct sim_examination *examination,
  * The same for a disk that was damaged afterwards (model R): `proven` is the batch
  * whose durability is proven by what is on the disk beside its own unit. Good: it
  * is refused as damaged and nothing is touched; or it opens in a state at or
- * after `proven`, reports what it dropped, and every byte of it is right.
+ * after `proven`, and every byte of it, and of the log that opening read, is right.
  */
 void sim_examine_damaged(const struct sim_examination *examination,
                          const struct sim_image *image, uint32_t proven,
