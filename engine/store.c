@@ -269,7 +269,7 @@ static void declare_clean(struct wal_anchor *anchor, const void *context)
     struct stele *store = (struct stele *)(uintptr_t)context;
 
     anchor->durable = wal_writer_durable(store->writer);
-    anchor->clean = !wal_writer_is_retired(store->writer);
+    anchor->clean = !wal_writer_end_is_torn(store->writer);
     anchor->lsn_floor = store->lsn_last;
 }
 

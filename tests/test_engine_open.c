@@ -161,6 +161,40 @@ static void a_torn_tail_is_not_forgotten_by_a_clean_close(void **state)
     assert_verifies();
 }
 
+/* The refused commit had the log go to another segment, in which nothing stands:
+ * the torn tail is still what lies behind the end. */
+static void nor_by_a_commit_that_was_refused(void **state)
+{
+    static const char torn[] = "a torn page";
+    struct stele_batch *batch;
+    struct wal_position end;
+
+    (void)state;
+    store_dir_open(&dir);
+    store_dir_put(&dir, "a", "1");
+    end = wal_writer_durable(dir.store->writer);
+    store_dir_kill(&dir);
+    files_write_at(at(FIRST_SEGMENT), end.end_offset + 100, torn, sizeof torn);
+    assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
+    assert_int_equal(stele_batch_expect_absent(batch, "t", "a", 1, &dir.error),
+                     STELE_OK);
+    assert_int_equal(stele_batch_put(batch, "t", "b", 1, "2", 1, &dir.error),
+                     STELE_OK);
+    for (int close = 0; close < 2; close++) {
+        store_dir_open(&dir);
+        assert_int_equal(store_dir_stats(&dir).recovery_row, 'C');
+        assert_int_equal(
+            stele_commit(dir.store, batch, STELE_DURABLE, NULL, &dir.error),
+            STELE_PRECONDITION);
+        assert_int_equal(store_dir_stats(&dir).rotations, 1);
+        store_dir_close(&dir);
+    }
+    stele_batch_destroy(batch);
+    store_dir_open(&dir);
+    store_dir_put(&dir, "b", "2");
+    assert_int_equal(wal_writer_durable(dir.store->writer).segment, 2);
+}
+
 /* Unit 4 is the first of segment 2: not behind unit 3, where there are zeros. */
 static void damage_at_the_start_of_a_segment_is_named_there(void **state)
 {
@@ -523,6 +557,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OPEN_TEST(a_torn_tail_is_not_forgotten_by_a_clean_close),
+        OPEN_TEST(nor_by_a_commit_that_was_refused),
         OPEN_TEST(damage_at_the_start_of_a_segment_is_named_there),
         OPEN_TEST(an_anchor_of_another_length_is_refused),
         OPEN_TEST(an_index_without_a_believable_position_is_rebuilt),

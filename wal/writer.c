@@ -31,6 +31,7 @@ struct wal_writer {
     struct wal_position written;
     struct wal_position durable;
     struct wal_writer_stats stats;
+    bool end_is_torn; /* Row C, and nothing appended since. */
     uint64_t offset_published;
     uint64_t segment_bytes_published; /* 0: none current. */
     struct wal_segment *prepared;     /* Ascending. */
@@ -67,6 +68,7 @@ enum stele_status wal_writer_create(struct io_dir *wal_dir,
     writer->written = recovery->end;
     writer->durable = recovery->end; /* Hardened. */
     writer->wall_ns_last = recovery->wall_ns_last;
+    writer->end_is_torn = recovery->row == WAL_ROW_C;
     mutex_init(&writer->mutex);
     /* Row C: bytes that are not a unit follow. Never append behind them. */
     if (recovery->row == WAL_ROW_A) {
@@ -158,14 +160,14 @@ size_t wal_writer_prepared_count(struct wal_writer *writer)
     return count;
 }
 
-bool wal_writer_is_retired(struct wal_writer *writer)
+bool wal_writer_end_is_torn(struct wal_writer *writer)
 {
-    bool retired;
+    bool torn;
 
     mutex_lock(&writer->mutex);
-    retired = writer->segment_bytes_published == 0;
+    torn = writer->end_is_torn;
     mutex_unlock(&writer->mutex);
-    return retired;
+    return torn;
 }
 
 bool wal_writer_half_full(struct wal_writer *writer)
@@ -284,6 +286,7 @@ enum stele_status wal_writer_append(struct wal_writer *writer,
     };
     writer->offset = writer->written.end_offset;
     writer->wall_ns_last = unit.wall_ns;
+    writer->end_is_torn = false;
     writer->stats.units++;
     writer->stats.bytes +=
         writer->written.end_offset - writer->written.start_offset;

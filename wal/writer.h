@@ -50,10 +50,10 @@ void wal_writer_forsake(struct wal_writer *writer);
 /* Whether a unit with this body fits behind the last one. */
 bool wal_writer_has_room(const struct wal_writer *writer, uint64_t body_bytes);
 
-/* Whether there is no current segment: the one that recovery found ends in a torn
- * tail, and nothing was appended since. Such an end must not be declared clean:
- * the next open has to find the tail again. */
-bool wal_writer_is_retired(struct wal_writer *writer);
+/* Whether a torn tail that recovery found (row C) still lies behind the last unit:
+ * nothing was appended since, be there a new segment already or not. Such an end
+ * must not be declared clean: the next open has to find the tail again. */
+bool wal_writer_end_is_torn(struct wal_writer *writer);
 
 /* A segment that is complete, durable, named in ANCHOR and unused; above all
  * that were given before. Takes it over. NO_MEMORY: the caller keeps it. */
