@@ -110,19 +110,180 @@ static bool make_older(struct sim_image *image, const struct sim_image *older,
     return true;
 }
 
+/* What is to be damaged, and what is said of it. */
+struct damage {
+    struct sim_image *image;
+    struct random_source *random;
+    const struct target *target;
+    const struct target *other; /* May be the same. */
+    enum sim_loss loss;
+    char *text;
+    size_t bytes;
+};
+
+static bool has_pages(const struct sim_image *image,
+                      const struct target *target)
+{
+    const struct sim_node *node = sim_image_node(image, target->inode);
+
+    /* LMDB's pages are not simulated. */
+    return node->map == NULL && node->size_bytes >= SIM_PAGE_BYTES;
+}
+
+static void cut_short(struct damage *damage)
+{
+    const uint32_t inode = damage->target->inode;
+
+    sim_image_resize(
+        damage->image, inode,
+        random_below(damage->random,
+                     sim_image_node(damage->image, inode)->size_bytes));
+    snprintf(damage->text, damage->bytes, "%s is cut to %" PRIu64 " bytes",
+             damage->target->name,
+             sim_image_node(damage->image, inode)->size_bytes);
+}
+
+static void zero_run(struct damage *damage, uint64_t offset, size_t bytes)
+{
+    sim_image_write(damage->image, damage->target->inode, NULL, bytes, offset);
+    snprintf(damage->text, damage->bytes,
+             "%s: %zu bytes at offset %" PRIu64 " are zero",
+             damage->target->name, bytes, offset);
+}
+
+/* A page written over another place; SWAP: and that one over the first. */
+enum misdirection { MISDIRECT, SWAP };
+
+static void misdirect(struct damage *damage, uint64_t page,
+                      enum misdirection misdirection)
+{
+    const uint32_t from = damage->target->inode;
+    const uint32_t to = damage->other->inode;
+    uint8_t kept[SIM_PAGE_BYTES] = {0};
+    uint64_t place;
+
+    if (!has_pages(damage->image, damage->other)) {
+        return;
+    }
+    place = random_page(sim_image_node(damage->image, to), damage->random);
+    (void)sim_image_read(damage->image, to, kept, sizeof kept,
+                         place * SIM_PAGE_BYTES);
+    move_page(damage->image, from, page, to, place);
+    if (misdirection == SWAP) {
+        sim_image_write(damage->image, from, kept, sizeof kept,
+                        page * SIM_PAGE_BYTES);
+    }
+    snprintf(damage->text, damage->bytes,
+             "%s: page %" PRIu64 " was %s page %" PRIu64 " of %s",
+             damage->target->name, page,
+             misdirection == SWAP ? "swapped with" : "written over", place,
+             damage->other->name);
+}
+
+/* One byte becomes another: `mask` is what changes in it. */
+static void change_byte(struct damage *damage, uint64_t page, uint8_t mask)
+{
+    const uint32_t inode = damage->target->inode;
+    const uint64_t unit_page =
+        random_unit_page(sim_image_node(damage->image, inode), damage->random);
+    /* A unit's first bytes are its headers: more often than not there. */
+    const uint64_t offset =
+        (random_one_in(damage->random, 2) ? unit_page : page) * SIM_PAGE_BYTES +
+        random_below(damage->random,
+                     random_one_in(damage->random, 2) ? 256 : SIM_PAGE_BYTES);
+    uint8_t byte = 0;
+
+    (void)sim_image_read(damage->image, inode, &byte, 1, offset);
+    byte ^= mask;
+    sim_image_write(damage->image, inode, &byte, 1, offset);
+    snprintf(damage->text, damage->bytes,
+             "%s: offset %" PRIu64 " is changed by %02x", damage->target->name,
+             offset, mask);
+}
+
+/* A file is gone, older, or under another's name. */
+static void damage_file(struct damage *damage, const struct sim_image *older)
+{
+    const struct target *target = damage->target;
+    const struct target *other = damage->other;
+
+    switch (random_below(damage->random, 3)) {
+    case 0:
+        sim_image_unlink(damage->image, target->dir, target->name);
+        snprintf(damage->text, damage->bytes, "%s is gone", target->name);
+        break;
+    case 1:
+        if (make_older(damage->image, older, target)) {
+            damage->loss = SIM_LOSS_OLD;
+            snprintf(damage->text, damage->bytes, "%s is as it was earlier",
+                     target->name);
+        }
+        break;
+    default:
+        if (other->inode != target->inode && other->dir == target->dir) {
+            swap_names(damage->image, target, other);
+            snprintf(damage->text, damage->bytes,
+                     "%s and %s have each other's bytes", target->name,
+                     other->name);
+        }
+        break;
+    }
+}
+
+/* Something inside a file. */
+static void damage_bytes(struct damage *damage)
+{
+    const uint64_t page = random_page(
+        sim_image_node(damage->image, damage->target->inode), damage->random);
+    const uint64_t kind = random_below(damage->random, 10);
+
+    if (kind == 0) {
+        cut_short(damage);
+        return;
+    }
+    damage->loss = SIM_LOSS_UNPROVEN;
+    switch (kind) {
+    case 1:
+        zero_run(damage, page * SIM_PAGE_BYTES, SIM_PAGE_BYTES);
+        break;
+    case 2:
+        zero_run(damage,
+                 page * SIM_PAGE_BYTES +
+                     random_below(damage->random,
+                                  SIM_PAGE_BYTES / SIM_SECTOR_BYTES) *
+                         SIM_SECTOR_BYTES,
+                 SIM_SECTOR_BYTES);
+        break;
+    case 3:
+        misdirect(damage, page, MISDIRECT);
+        break;
+    case 4:
+        damage->other = damage->target; /* Two files: no single fault. */
+        damage->loss = SIM_LOSS_OLD;
+        misdirect(damage, page, SWAP);
+        break;
+    case 5:
+        change_byte(damage, page,
+                    (uint8_t)(1 + random_below(damage->random, 255)));
+        break;
+    default:
+        change_byte(damage, page,
+                    (uint8_t)(1u << random_below(damage->random, 8)));
+        break;
+    }
+}
+
 void sim_damage(struct sim_image *image, const struct sim_image *older,
                 uint64_t seed, enum sim_loss *loss_out, char *text,
                 size_t bytes)
 {
     struct random_source random = {.state = seed};
     struct targets targets = {.count = 0};
-    const struct target *target;
-    const struct target *other;
-    const struct sim_node *node;
-    uint64_t page;
-    uint64_t other_page;
-    uint64_t kind;
-    uint8_t byte;
+    struct damage damage = {.image = image,
+                            .random = &random,
+                            .loss = SIM_LOSS_NONE,
+                            .text = text,
+                            .bytes = bytes};
 
     text[0] = '\0';
     *loss_out = SIM_LOSS_NONE;
@@ -132,94 +293,16 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
     if (targets.count == 0) {
         return;
     }
-    target = &targets.files[random_below(&random, targets.count)];
-    if (strstr(target->name, ".wal") == NULL) {
+    damage.target = &targets.files[random_below(&random, targets.count)];
+    if (strstr(damage.target->name, ".wal") == NULL) {
         /* The log has most to lose. */
-        target = &targets.files[random_below(&random, targets.count)];
+        damage.target = &targets.files[random_below(&random, targets.count)];
     }
-    other = &targets.files[random_below(&random, targets.count)];
-    node = sim_image_node(image, target->inode);
-    switch (random_below(&random, 12)) {
-    case 0:
-        sim_image_unlink(image, target->dir, target->name);
-        snprintf(text, bytes, "%s is gone", target->name);
-        return;
-    case 1:
-        if (make_older(image, older, target)) {
-            *loss_out = SIM_LOSS_OLD;
-            snprintf(text, bytes, "%s is as it was earlier", target->name);
-        }
-        return;
-    case 2:
-        if (other->inode != target->inode && other->dir == target->dir) {
-            swap_names(image, target, other);
-            snprintf(text, bytes, "%s and %s have each other's bytes",
-                     target->name, other->name);
-        }
-        return;
-    default:
-        break;
+    damage.other = &targets.files[random_below(&random, targets.count)];
+    if (random_one_in(&random, 4)) {
+        damage_file(&damage, older);
+    } else if (has_pages(image, damage.target)) {
+        damage_bytes(&damage);
     }
-    if (node->map != NULL || node->size_bytes < SIM_PAGE_BYTES) {
-        return; /* An index: LMDB's pages are not simulated. */
-    }
-    page = random_page(node, &random);
-    kind = random_below(&random, 8);
-    if (kind > 0) {
-        *loss_out = SIM_LOSS_UNPROVEN;
-    }
-    switch (kind) {
-    case 0:
-        sim_image_resize(image, target->inode,
-                         random_below(&random, node->size_bytes));
-        snprintf(text, bytes, "%s is cut to %" PRIu64 " bytes", target->name,
-                 sim_image_node(image, target->inode)->size_bytes);
-        return;
-    case 1:
-        sim_image_write(image, target->inode, NULL, SIM_PAGE_BYTES,
-                        page * SIM_PAGE_BYTES);
-        snprintf(text, bytes, "%s: page %" PRIu64 " is zero", target->name,
-                 page);
-        return;
-    case 2:
-        node = sim_image_node(image, other->inode);
-        if (node->map != NULL || node->size_bytes < SIM_PAGE_BYTES) {
-            return;
-        }
-        other_page = random_page(node, &random);
-        move_page(image, target->inode, page, other->inode, other_page);
-        snprintf(text, bytes,
-                 "%s: page %" PRIu64 " was written over page %" PRIu64 " of %s",
-                 target->name, page, other_page, other->name);
-        return;
-    case 3: {
-        const uint64_t sector =
-            random_below(&random, SIM_PAGE_BYTES / SIM_SECTOR_BYTES);
-
-        sim_image_write(image, target->inode, NULL, SIM_SECTOR_BYTES,
-                        page * SIM_PAGE_BYTES + sector * SIM_SECTOR_BYTES);
-        snprintf(text, bytes,
-                 "%s: page %" PRIu64 ", sector %" PRIu64 " is zero",
-                 target->name, page, sector);
-        return;
-    }
-    default: {
-        /* The first bytes of a page are a header's more often than not. */
-        const uint64_t offset =
-            (random_one_in(&random, 2) ? random_unit_page(node, &random)
-                                       : page) *
-                SIM_PAGE_BYTES +
-            random_below(&random,
-                         random_one_in(&random, 2) ? 256 : SIM_PAGE_BYTES);
-        const unsigned bit = (unsigned)random_below(&random, 8);
-
-        byte = 0;
-        (void)sim_image_read(image, target->inode, &byte, 1, offset);
-        byte = (uint8_t)(byte ^ 1u << bit);
-        sim_image_write(image, target->inode, &byte, 1, offset);
-        snprintf(text, bytes, "%s: offset %" PRIu64 ", bit %u is flipped",
-                 target->name, offset, bit);
-        return;
-    }
-    }
+    *loss_out = damage.loss;
 }

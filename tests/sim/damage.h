@@ -16,7 +16,8 @@ enum sim_loss {
     SIM_LOSS_NONE,     /* Nothing: a file that is gone, short or another. */
     SIM_LOSS_UNPROVEN, /* What nothing else on the disk proves durable. */
     SIM_LOSS_OLD,      /* What nothing outside the log proves: a whole file went
-                          back to what it was, with whatever it proved. */
+                          back to what it was, or two places changed at once,
+                          with whatever they proved. */
 };
 
 /* Damage one thing in the store of `image`, chosen by the seed; `older` is an
