@@ -61,10 +61,7 @@ static struct io told_io = {.calls = &calls};
 
 static const char *at(const char *name)
 {
-    static char path[FILES_PATH_BYTES];
-
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 static struct claim belongs_to(const char *name, uint32_t uid)

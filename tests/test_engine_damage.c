@@ -28,7 +28,6 @@ enum { PAGE = 4096, DEPTH = 4 };
 /* ---- A small vocabulary ------------------------------------------------------------------- */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -46,8 +45,7 @@ static int teardown(void **state)
 
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* Change a bit wherever `text` stands in the file: LMDB keeps old pages. */

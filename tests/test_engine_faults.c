@@ -25,7 +25,6 @@ enum {
 /* ---- A small vocabulary ------------------------------------------------------------------ */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -43,8 +42,7 @@ static int teardown(void **state)
 
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* `times` calls on files named so fail, after so many others. */

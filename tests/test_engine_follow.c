@@ -305,10 +305,7 @@ static int teardown(void **state)
 
 static const char *at(const char *name)
 {
-    static char path[FILES_PATH_BYTES];
-
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 static void open_reader(void)

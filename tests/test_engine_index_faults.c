@@ -27,10 +27,7 @@ static struct store_dir dir;
 
 static const char *at(const char *name)
 {
-    static char path[FILES_PATH_BYTES];
-
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* A store with an index, and with a tail that is not in it; closed. */

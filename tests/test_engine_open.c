@@ -56,10 +56,7 @@ static int teardown(void **state)
 /* One at a time. */
 static const char *at(const char *name)
 {
-    static char path[FILES_PATH_BYTES];
-
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* In any mode, and nothing is touched. */

@@ -29,7 +29,6 @@ enum {
 /* ---- A small vocabulary ---------------------------------------------------------------- */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -48,8 +47,7 @@ static int teardown(void **state)
 /* The path of `name` in the store's directory; valid until the next call. */
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* The error of the last open, without "open <path>: ". */

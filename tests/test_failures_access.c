@@ -42,7 +42,6 @@ enum {
 /* ---- A small vocabulary ------------------------------------------------------- */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 static struct random_source random_numbers;
 
 static int setup(void **state)
@@ -68,8 +67,7 @@ static void start_anew(void)
 
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* "a" in the index, "b" acknowledged in the log, "c" in flight. Killed. */

@@ -30,7 +30,6 @@ enum { SCAN_CHUNK_BYTES = 1 << 20 };
 /* ---- A small vocabulary ------------------------------------------------------ */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -48,8 +47,7 @@ static int teardown(void **state)
 
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* ---- Lengths that lie ----------------------------------------------------------------- */

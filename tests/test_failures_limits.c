@@ -39,7 +39,6 @@ enum {
 /* ---- A small vocabulary ------------------------------------------------------- */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -55,16 +54,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void start_anew(void)
-{
-    teardown(NULL);
-    setup(NULL);
-}
-
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 static void fill_disk(enum io_fault_call call, const char *suffix,
@@ -86,14 +78,6 @@ static void disk_is_full(void)
 static void disk_has_room(void)
 {
     io_fault_arm(NULL);
-}
-
-/* The letters in a store of one segment: open. */
-static void begin(void)
-{
-    store_dir_open(&dir);
-    letters_put(&dir, 'a');
-    letters_put(&dir, 'b');
 }
 
 static enum stele_status try_delete(const char *key)
@@ -138,8 +122,8 @@ static void on_a_full_disk_a_commit_is_refused_and_the_store_goes_on(
         const int number = errnos[index % 2];
         uint64_t digest;
 
-        start_anew();
-        begin();
+        letters_make_anew(&dir);
+        letters_begin(&dir);
         digest = files_tree_digest(dir.path, "lock.mdb");
         fill_disk(refusals[refusal].call, refusals[refusal].suffix, number);
         for (int again = 0; again < 3; again++) {
@@ -173,7 +157,7 @@ static void on_a_full_disk_a_commit_is_refused_and_the_store_goes_on(
 static void a_segment_that_cannot_be_named_is_not_used(void **state)
 {
     (void)state;
-    begin();
+    letters_begin(&dir);
     fill_disk(IO_FAULT_WRITE, "ANCHOR", ENOSPC);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(
@@ -292,7 +276,7 @@ static void a_torn_tail_on_a_full_disk_can_be_read(void **state)
 static void a_store_without_its_index_can_be_read_on_a_full_disk(void **state)
 {
     (void)state;
-    begin();
+    letters_begin(&dir);
     store_dir_kill(&dir);
     files_remove(at("index/data.mdb"));
     files_remove(at("index/lock.mdb"));
@@ -319,7 +303,7 @@ static void deletes_work_while_the_log_has_room_for_them(void **state)
     struct stele_batch *batch;
 
     (void)state;
-    begin();
+    letters_begin(&dir);
     letters_put(&dir, 'c');
     disk_is_full();
     assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
@@ -354,7 +338,7 @@ static void after_a_full_disk_the_store_starts(void **state)
                                             SEGMENT_2};
 
     (void)state;
-    begin();
+    letters_begin(&dir);
     disk_is_full();
     assert_int_equal(store_dir_try_put_bytes(&dir, "big", MORE_THAN_IS_LEFT),
                      STELE_NO_SPACE);
@@ -390,7 +374,7 @@ static void a_close_on_a_full_disk_loses_nothing(void **state)
 
     (void)state;
     dir.options.skip_close_checkpoint = false;
-    begin();
+    letters_begin(&dir);
     fill_disk(IO_FAULT_GROW, NULL, ENOSPC);
     store = dir.store;
     dir.store = NULL;
@@ -598,7 +582,7 @@ static void the_slots_of_dead_readers_are_given_back(void **state)
 
     (void)state;
     dir.options.views_max = OWN_VIEWS;
-    begin();
+    letters_begin(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     /* As long as anybody has the index open, LMDB keeps its table of readers. */
     bystander = start_reader("one", NULL);

@@ -44,7 +44,6 @@ enum {
 /* ---- A small vocabulary ------------------------------------------------------- */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 
 static int setup(void **state)
 {
@@ -60,24 +59,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void start_anew(void)
-{
-    teardown(NULL);
-    setup(NULL);
-}
-
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
-}
-
-/* The letters in a store of one segment: open. */
-static void begin(void)
-{
-    store_dir_open(&dir);
-    letters_put(&dir, 'a');
-    letters_put(&dir, 'b');
+    return store_dir_at(&dir, name);
 }
 
 /* ---- Numbers ----------------------------------------------------------------------------------- */
@@ -95,8 +79,8 @@ static void lsns_pass_2_31_and_2_32(void **state)
         uint64_t lsn = floors[index];
         char key[16];
 
-        start_anew();
-        begin();
+        letters_make_anew(&dir);
+        letters_begin(&dir);
         store_dir_close(&dir);
         reseal_anchor_u64(at("ANCHOR"), ANCHOR_LSN_FLOOR, lsn);
         store_dir_open(&dir);
@@ -182,7 +166,7 @@ static void segments_are_numbered_past_2_31_and_2_32(void **state)
         char name[64];
         char renamed[FILES_PATH_BYTES];
 
-        start_anew();
+        letters_make_anew(&dir);
         store_dir_open(&dir);
         store_dir_close(&dir);
         snprintf(name, sizeof name, "wal/%016" PRIx64 ".wal", seqs[index]);
@@ -235,7 +219,7 @@ static void units_are_numbered_past_2_31_and_2_32(void **state)
         struct wal_position position;
         struct reseal_unit unit;
 
-        start_anew();
+        letters_make_anew(&dir);
         store_dir_open(&dir);
         letters_put(&dir, 'a');
         position = wal_writer_durable(dir.store->writer);
@@ -278,7 +262,7 @@ static void files_longer_than_4_gib_are_what_they_are(void **state)
     uint8_t *anchor;
 
     (void)state;
-    begin();
+    letters_begin(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     store_dir_close(&dir);
     files_truncate(at("index/data.mdb"), SPARSE_BYTES);

@@ -40,7 +40,6 @@ enum {
 /* ---- A small vocabulary ------------------------------------------------------ */
 
 static struct store_dir dir;
-static char path[FILES_PATH_BYTES];
 static struct random_source random_numbers;
 
 static int setup(void **state)
@@ -60,8 +59,7 @@ static int teardown(void **state)
 
 static const char *at(const char *name)
 {
-    store_dir_path(&dir, name, path);
-    return path;
+    return store_dir_at(&dir, name);
 }
 
 /* ---- The end of the log --------------------------------------------------------- */

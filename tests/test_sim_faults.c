@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/suffix.h"
 #include "tests/sim/trial.h"
 
 enum {
@@ -125,15 +126,6 @@ struct fault {
     bool index_repeated;
 };
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    const size_t name_bytes = strlen(name);
-    const size_t suffix_bytes = strlen(suffix);
-
-    return name_bytes >= suffix_bytes &&
-           strcmp(name + name_bytes - suffix_bytes, suffix) == 0;
-}
-
 static bool is_full(int result)
 {
     return result == -ENOSPC || result == -EDQUOT;
@@ -147,7 +139,7 @@ static bool is_sync(enum sim_call call)
 /* In use, not a temporary that can be made anew. */
 static bool is_in_use(const char *name)
 {
-    return ends_with(name, ".wal") || strcmp(name, "ANCHOR") == 0;
+    return ends_in(name, ".wal") || strcmp(name, "ANCHOR") == 0;
 }
 
 static bool poisons(enum sim_call call, int result, const char *name)

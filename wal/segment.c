@@ -276,6 +276,27 @@ static enum stele_status decode_header(
     return STELE_OK;
 }
 
+/* The file of segment->seq, whatever is in it. A failure closes it. */
+static enum stele_status open_file(struct io_dir *wal_dir,
+                                   enum io_open_mode mode,
+                                   struct wal_segment *segment,
+                                   struct io_file_info *info_out,
+                                   struct stele_error *error)
+{
+    char name[WAL_SEGMENT_NAME_BYTES];
+    enum stele_status status;
+
+    wal_segment_name(segment->seq, name);
+    status = io_file_open(wal_dir, name, mode, &segment->file, error);
+    if (status == STELE_OK) {
+        status = io_file_info(segment->file, info_out, error);
+        if (status != STELE_OK) {
+            wal_segment_close(segment);
+        }
+    }
+    return status;
+}
+
 enum stele_status wal_segment_open(struct io_dir *wal_dir, uint64_t seq,
                                    const struct wal_uuid *uuid,
                                    enum io_open_mode mode,
@@ -284,19 +305,15 @@ enum stele_status wal_segment_open(struct io_dir *wal_dir, uint64_t seq,
 {
     struct wal_segment segment = {.seq = seq};
     uint8_t header[WAL_SEGMENT_HEADER_BYTES];
-    char name[WAL_SEGMENT_NAME_BYTES];
     struct io_file_info info;
-    enum stele_status status;
+    enum stele_status status = open_file(wal_dir, mode, &segment, &info, error);
 
-    wal_segment_name(seq, name);
-    status = io_file_open(wal_dir, name, mode, &segment.file, error);
     if (status != STELE_OK) {
         return status;
     }
-    status = io_file_info(segment.file, &info, error);
-    if (status == STELE_OK && info.type != IO_TYPE_REGULAR) {
-        status =
-            error_set(error, STELE_CORRUPT, "wal/%s: not a regular file", name);
+    if (info.type != IO_TYPE_REGULAR) {
+        status = error_set(error, STELE_CORRUPT, "%s: not a regular file",
+                           io_file_name(segment.file));
     }
     if (status == STELE_OK) {
         status =
@@ -350,20 +367,16 @@ enum stele_status wal_segment_is_blank(struct io_dir *wal_dir, uint64_t seq,
 {
     struct wal_segment segment = {.seq = seq};
     uint8_t header[WAL_SEGMENT_HEADER_BYTES];
-    char name[WAL_SEGMENT_NAME_BYTES];
     struct io_file_info info;
-    enum stele_status status;
+    enum stele_status status =
+        open_file(wal_dir, IO_OPEN_READ, &segment, &info, error);
 
-    wal_segment_name(seq, name);
-    status = io_file_open(wal_dir, name, IO_OPEN_READ, &segment.file, error);
     if (status != STELE_OK) {
         return status;
     }
-    status = io_file_info(segment.file, &info, error);
-    if (status == STELE_OK &&
-        (info.type != IO_TYPE_REGULAR || info.size_bytes <= sizeof header)) {
+    if (info.type != IO_TYPE_REGULAR || info.size_bytes <= sizeof header) {
         *blank_out = info.type == IO_TYPE_REGULAR;
-    } else if (status == STELE_OK) {
+    } else {
         status =
             io_file_read_exact(segment.file, header, sizeof header, 0, error);
         *blank_out =

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/suffix.h"
+
 enum { FD_MAX = 65536, NAME_BYTES = 64, SYNC_KINDS = 8 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -23,15 +25,6 @@ static struct {
 } syncs[SYNC_KINDS];
 static struct io_calls calls;
 static struct io io = {.calls = &calls};
-
-static bool ends_in(const char *name, const char *suffix)
-{
-    const size_t name_size = strlen(name);
-    const size_t suffix_size = strlen(suffix);
-
-    return suffix_size <= name_size &&
-           strcmp(name + name_size - suffix_size, suffix) == 0;
-}
 
 static bool is_armed_for(enum io_fault_call call)
 {

@@ -19,6 +19,19 @@ void letters_make(struct store_dir *dir)
     dir->options.skip_close_checkpoint = true;
 }
 
+void letters_make_anew(struct store_dir *dir)
+{
+    store_dir_remove(dir);
+    letters_make(dir);
+}
+
+void letters_begin(struct store_dir *dir)
+{
+    store_dir_open(dir);
+    letters_put(dir, 'a');
+    letters_put(dir, 'b');
+}
+
 const char *letters_value(char letter)
 {
     static char value[LETTERS_VALUE_BYTES + 1];

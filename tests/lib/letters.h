@@ -27,6 +27,10 @@ enum {
 
 /* The directory, with small segments, and no checkpoint at close. */
 void letters_make(struct store_dir *dir);
+/* Another one in its place. */
+void letters_make_anew(struct store_dir *dir);
+/* Open, with "a" and "b" acknowledged, in one segment. */
+void letters_begin(struct store_dir *dir);
 
 /* The value of a letter: borrowed until the next call. */
 const char *letters_value(char letter);

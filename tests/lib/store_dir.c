@@ -162,6 +162,14 @@ void store_dir_path(const struct store_dir *dir, const char *name,
     files_path(path_out, dir->path, name);
 }
 
+const char *store_dir_at(const struct store_dir *dir, const char *name)
+{
+    static char path[FILES_PATH_BYTES];
+
+    store_dir_path(dir, name, path);
+    return path;
+}
+
 void store_dir_current_segment(struct store_dir *dir,
                                char path_out[FILES_PATH_BYTES])
 {

@@ -53,6 +53,9 @@ enum stele_status store_dir_try_get(struct store_dir *dir, const char *key);
 
 struct stele_stats store_dir_stats(struct store_dir *dir);
 
+/* "<dir>/<name>": borrowed until the next call. */
+const char *store_dir_at(const struct store_dir *dir, const char *name);
+
 /* "<dir>/<name>"; the newest segment with a unit in it. */
 void store_dir_path(const struct store_dir *dir, const char *name,
                     char path_out[FILES_PATH_BYTES]);

@@ -37,6 +37,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tests/lib/suffix.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* ---- What is counted ------------------------------------------------------- */
@@ -83,15 +85,6 @@ static void count(enum file_class file, enum counter counter, uint64_t by)
 
 /* ---- Which file ------------------------------------------------------------ */
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    const size_t text_bytes = strlen(text);
-    const size_t suffix_bytes = strlen(suffix);
-
-    return text_bytes >= suffix_bytes &&
-           strcmp(text + text_bytes - suffix_bytes, suffix) == 0;
-}
-
 /* `path` is absolute; it is cut into the last two names. */
 static enum file_class classify_path(char *path)
 {
@@ -101,10 +94,10 @@ static enum file_class classify_path(char *path)
     *name++ = '\0';
     parent = strrchr(path, '/');
     parent = parent == NULL ? path : parent + 1;
-    if (strcmp(parent, "wal") == 0 && ends_with(name, ".wal")) {
+    if (strcmp(parent, "wal") == 0 && ends_in(name, ".wal")) {
         return CLASS_LOG;
     }
-    if (strcmp(parent, "wal") == 0 && ends_with(name, ".tmp")) {
+    if (strcmp(parent, "wal") == 0 && ends_in(name, ".tmp")) {
         return CLASS_LOG_PREPARE;
     }
     if (strcmp(parent, "index") == 0 || strcmp(parent, "index.tmp") == 0) {
@@ -139,7 +132,7 @@ static enum file_class classify(int fd)
         return CLASS_OTHER; /* A memfd, or no /proc. */
     }
     path[path_bytes] = '\0';
-    if (ends_with(path, deleted)) {
+    if (ends_in(path, deleted)) {
         path[(size_t)path_bytes - (sizeof deleted - 1)] = '\0';
     }
     return classify_path(path);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/batch.h"
+#include "tests/sim/log.h"
 #include "wal/record.h"
 
 /* Of what was asked for so far, all that does not lead to `head` never was. */
@@ -297,51 +298,45 @@ static void check_record(struct scene *scene, uint32_t expected,
     }
 }
 
+/* A walk over the log, beside the chain that it should be. */
+struct log_check {
+    struct scene *scene;
+    const uint32_t *chain;
+    uint32_t count;
+    uint32_t place;
+};
+
+static void check_next_record(void *context, const struct wal_record *record)
+{
+    struct log_check *check = context;
+
+    if (check->place < check->count) {
+        check_record(check->scene, check->chain[check->place], record);
+    }
+    check->place++;
+}
+
 /* The records behind `start` are those of the chain that leads to `number`. */
 static void check_log(struct scene *scene, const struct wal_position *start,
                       uint32_t number)
 {
     const uint32_t before = number_at(scene, start->lsn);
-    struct wal_reader reader;
+    struct log_check check = {.scene = scene};
     struct stele_error error;
-    uint32_t count = 0;
-    uint32_t place = 0;
-    uint32_t *chain = chain_of(scene->examination->history, number, &count);
-    enum stele_status status = wal_reader_open(
-        &reader, scene->store->wal_dir, start,
-        scene->store->anchor.segment_oldest, IO_OPEN_READ, &error);
-    bool whole = status == STELE_OK;
+    uint32_t *chain =
+        chain_of(scene->examination->history, number, &check.count);
 
-    while (before != 0 && place < count && chain[place] <= before) {
-        place++;
+    check.chain = chain;
+    while (before != 0 && check.place < check.count &&
+           chain[check.place] <= before) {
+        check.place++;
     }
-    while (whole) {
-        struct wal_reader_unit unit;
-        struct byte_reader in;
-
-        status = wal_reader_next(&reader, &unit, &whole, &error);
-        if (status != STELE_OK || !whole) {
-            break;
-        }
-        in = byte_reader_init(unit.body, unit.unit.body_bytes);
-        while (in.offset < in.size) {
-            struct wal_record record;
-
-            if (!wal_record_decode(&in, &record)) {
-                abort(); /* The unit is whole. */
-            }
-            if (place < count) {
-                check_record(scene, chain[place], &record);
-            }
-            place++;
-        }
-    }
-    wal_reader_close(&reader);
-    if (status != STELE_OK) {
+    if (sim_log_walk(scene->store, start, check_next_record, &check, &error) !=
+        STELE_OK) {
         fail(scene, "reading the log: %s", error.message);
-    } else if (place != count) {
-        fail(scene, "the log has %" PRIu32 " records, not %" PRIu32, place,
-             count);
+    } else if (check.place != check.count) {
+        fail(scene, "the log has %" PRIu32 " records, not %" PRIu32,
+             check.place, check.count);
     }
     free(chain);
 }

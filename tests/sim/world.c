@@ -13,6 +13,8 @@
 #include "engine/batch.h"
 #include "engine/commit.h"
 #include "engine/keepers.h"
+#include "tests/lib/suffix.h"
+#include "tests/sim/log.h"
 #include "wal/unit.h"
 
 enum {
@@ -42,15 +44,6 @@ static void mark(struct sim_world *world, enum sim_mark kind, uint32_t number)
 }
 
 /* ---- Faults ----------------------------------------------------------------------- */
-
-static bool ends_in(const char *name, const char *suffix)
-{
-    const size_t name_bytes = strlen(name);
-    const size_t suffix_bytes = strlen(suffix);
-
-    return suffix_bytes <= name_bytes &&
-           strcmp(name + name_bytes - suffix_bytes, suffix) == 0;
-}
 
 static int strike(void *context, enum sim_call call, const char *name,
                   size_t bytes)
@@ -123,8 +116,8 @@ static void arm(struct sim_world *world, uint64_t seed)
         &random, world->fault_call == SIM_CALL_READ ? 12 : 2);
 }
 
-/* A failure that no fault explains. `space`: the only kind that struck must be
- * reported as such. */
+/* Whether a fault explains the failure: one that was for want of space alone must
+ * be reported as such. */
 static bool excused(const struct sim_world *world, enum stele_status status)
 {
     return world->unsure || (world->fault_struck && status == STELE_NO_SPACE);
@@ -139,62 +132,30 @@ static bool is_called_damage(enum stele_status status)
 
 /* ---- What a store shows --------------------------------------------------------------- */
 
-static uint32_t number_of_last_record(struct sim_history *history,
-                                      struct stele *store, char *text,
-                                      size_t bytes)
+/* Take in the LSN that the log gives a batch, if nobody was told. */
+static void learn_lsn(void *context, const struct wal_record *record)
 {
-    const struct wal_position origin = wal_position_origin(&store->uuid);
-    struct wal_reader reader;
-    struct stele_error error;
-    uint32_t number = 0;
-    bool whole = true;
-    enum stele_status status =
-        wal_reader_open(&reader, store->wal_dir, &origin,
-                        store->anchor.segment_oldest, IO_OPEN_READ, &error);
+    struct sim_history *history = context;
+    const uint32_t number = sim_history_number(record->tag);
 
-    if (status != STELE_OK) {
-        snprintf(text, bytes, "reading the log: %s", error.message);
-        return UINT32_MAX;
+    if (number < history->count && history->batches[number].lsn == 0) {
+        history->batches[number].lsn = record->lsn;
     }
-    while (status == STELE_OK && whole) {
-        struct wal_reader_unit unit;
-        struct byte_reader in;
-
-        status = wal_reader_next(&reader, &unit, &whole, &error);
-        if (status != STELE_OK || !whole) {
-            break;
-        }
-        in = byte_reader_init(unit.body, unit.unit.body_bytes);
-        while (in.offset < in.size) {
-            struct wal_record record;
-
-            if (!wal_record_decode(&in, &record)) {
-                abort(); /* The unit is whole. */
-            }
-            number = sim_history_number(record.tag);
-            if (number < history->count && history->batches[number].lsn == 0) {
-                history->batches[number].lsn = record.lsn;
-            }
-        }
-    }
-    wal_reader_close(&reader);
-    if (status != STELE_OK) {
-        snprintf(text, bytes, "reading the log: %s", error.message);
-        return UINT32_MAX;
-    }
-    return number;
 }
 
 uint32_t sim_world_state_of(struct sim_history *history, struct stele *store,
                             uint64_t lsn, uint32_t limit, char *text,
                             size_t bytes)
 {
+    const struct wal_position origin = wal_position_origin(&store->uuid);
     uint32_t number = sim_history_find(history, lsn, limit);
+    struct stele_error error;
 
     if (number != UINT32_MAX) {
         return number;
     }
-    if (number_of_last_record(history, store, text, bytes) == UINT32_MAX) {
+    if (sim_log_walk(store, &origin, learn_lsn, history, &error) != STELE_OK) {
+        snprintf(text, bytes, "reading the log: %s", error.message);
         return UINT32_MAX;
     }
     number = sim_history_find(history, lsn, limit);
