@@ -400,8 +400,8 @@ static enum stele_status build(struct stele *store, struct stele_error *error)
     };
     struct rebuild rebuild = {
         .store = store,
-        .applied = wal_position_origin(&store->uuid),
-        .read = wal_position_origin(&store->uuid),
+        .applied = wal_anchor_origin(&store->anchor),
+        .read = wal_anchor_origin(&store->anchor),
     };
     struct io_dir *dir = NULL;
     enum stele_status status =

@@ -261,7 +261,7 @@ enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
     enum stele_status status = io_random(io_dir_io(dir), anchor.uuid.bytes,
                                          sizeof anchor.uuid.bytes, error);
 
-    anchor.durable = wal_position_origin(&anchor.uuid);
+    anchor.durable = wal_anchor_origin(&anchor);
     if (status == STELE_OK) {
         status = make_directory(dir, STORE_WAL_NAME, error);
     }

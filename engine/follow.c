@@ -31,7 +31,7 @@ static enum stele_status look_at_hint(struct stele *store,
                                       struct follow_sight *sight,
                                       struct stele_error *error)
 {
-    sight->hint = wal_position_origin(&store->uuid);
+    sight->hint = wal_anchor_origin(&store->anchor);
     sight->hint_incarnation = 0;
     for (int tries = 0; tries < HINT_TRIES_MAX; tries++) {
         struct wal_position hint;

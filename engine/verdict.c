@@ -12,7 +12,7 @@ enum stele_status verdict_index_positions(struct stele *store,
     enum stele_status status;
 
     if (store->index == NULL) {
-        *applied_out = wal_position_origin(&store->uuid);
+        *applied_out = wal_anchor_origin(&store->anchor);
         *applying_out = *applied_out;
         return STELE_OK;
     }
@@ -32,7 +32,7 @@ static enum stele_status from_origin(struct stele *store,
     enum stele_status status;
 
     verdict->index_is_foreign = store->index != NULL;
-    verdict->input.base = wal_position_origin(&store->uuid);
+    verdict->input.base = wal_anchor_origin(&store->anchor);
     status = wal_recovery_run(&verdict->input, &store->recovery, error);
     if (status == STELE_OK && !store->recovery.base_found) {
         status =

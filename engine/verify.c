@@ -162,7 +162,7 @@ static enum stele_status verify_log(struct verify *verify,
                                     struct stele_error *error)
 {
     struct stele *store = verify->store;
-    const struct wal_position origin = wal_position_origin(&store->uuid);
+    const struct wal_position origin = wal_anchor_origin(&store->anchor);
     struct wal_reader reader;
     enum stele_status status =
         wal_reader_open(&reader, store->wal_dir, &origin,
@@ -387,7 +387,7 @@ enum stele_status stele_find_tag(struct stele *store,
                                  uint64_t lsn_from, uint64_t *lsn_out,
                                  struct stele_error *error)
 {
-    const struct wal_position origin = wal_position_origin(&store->uuid);
+    const struct wal_position origin = wal_anchor_origin(&store->anchor);
     struct wal_reader reader;
     struct stele_view *view;
     enum stele_status status = stele_view_open(store, &view, error);

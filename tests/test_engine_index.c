@@ -59,7 +59,7 @@ static struct index_identity identity(void)
 static struct wal_position at(uint64_t lsn)
 {
     const struct wal_uuid uuid = identity().uuid;
-    struct wal_position position = wal_position_origin(&uuid);
+    struct wal_position position = wal_position_origin(&uuid, 0);
 
     position.lsn = lsn;
     position.unit = lsn;

@@ -219,7 +219,7 @@ static void lengths_inside_a_whole_record_are_bounded_too(void **state)
             lie_in_unit(LETTERS_UNIT_3, LETTERS_UNIT_2, op_lengths[op].field,
                         op_lengths[op].width, lies[lie]);
             files_read_at(at("ANCHOR"), 32, end.uuid.bytes, WAL_UUID_BYTES);
-            end = wal_position_origin(&end.uuid);
+            end = wal_position_origin(&end.uuid, 0);
             reseal_anchor_durable(at("ANCHOR"), &end);
             dir.error = (struct stele_error){0};
             assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),

@@ -144,7 +144,7 @@ static void lsns_never_wrap(void **state)
         put_u64le(unit.bytes + RESEAL_RECORD + RECORD_LSN, floors[index]);
         reseal_unit_end(&unit);
         files_read_at(at("ANCHOR"), 32, origin.uuid.bytes, WAL_UUID_BYTES);
-        origin = wal_position_origin(&origin.uuid);
+        origin = wal_position_origin(&origin.uuid, 0);
         reseal_anchor_durable(at("ANCHOR"), &origin);
         assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
                          STELE_CORRUPT);

@@ -181,7 +181,7 @@ static uint32_t last_batch(const struct wal_reader_unit *unit)
 
 static void learn_units(struct subject *subject, const struct stele *store)
 {
-    const struct wal_position origin = wal_position_origin(&store->uuid);
+    const struct wal_position origin = wal_position_origin(&store->uuid, 0);
     struct wal_reader reader;
     struct stele_error error;
     bool whole = true;

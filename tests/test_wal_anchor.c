@@ -90,7 +90,7 @@ static struct wal_anchor example(void)
     for (uint8_t index = 0; index < WAL_UUID_BYTES; index++) {
         made.parent_uuid.bytes[index] = (uint8_t)(0xc0 + index);
     }
-    made.durable = wal_position_origin(&made.uuid);
+    made.durable = wal_position_origin(&made.uuid, 0);
     made.durable.unit = 3;
     made.durable.lsn = 30;
     return made;
@@ -173,7 +173,7 @@ static void break_call(enum io_fault_call call, uint64_t after_calls,
 
 static struct wal_position position_of(uint64_t unit)
 {
-    struct wal_position position = wal_position_origin(&anchor.uuid);
+    struct wal_position position = wal_position_origin(&anchor.uuid, 0);
 
     position.unit = unit;
     position.lsn = unit * 10;

@@ -97,7 +97,7 @@ static void eighty_zeroes_are_not_a_position(void **state)
 static void the_origin_is_zero_but_for_uuid_and_chain(void **state)
 {
     const struct wal_uuid uuid = example().uuid;
-    const struct wal_position origin = wal_position_origin(&uuid);
+    const struct wal_position origin = wal_position_origin(&uuid, 0);
 
     (void)state;
     assert_true(wal_uuid_equal(&origin.uuid, &uuid));

@@ -56,7 +56,7 @@ static int make_log(void **state)
     input = (struct wal_recovery_input){
         .wal_dir = wal.dir,
         .anchor = &wal.anchor,
-        .base = wal_position_origin(&wal.uuid),
+        .base = wal_position_origin(&wal.uuid, 0),
         .claims = claims,
     };
     return 0;
@@ -202,7 +202,7 @@ static void exactly_one_row_decides_any_input(void **state)
 
 static void a_new_log_ends_at_its_start(void **state)
 {
-    const struct wal_position origin = wal_position_origin(&wal.uuid);
+    const struct wal_position origin = wal_position_origin(&wal.uuid, 0);
 
     (void)state;
     assert_row(WAL_ROW_A, &origin);
@@ -827,7 +827,7 @@ static void a_segment_of_another_store_is_foreign(void **state)
     (void)state;
     commit(1);
     wal.anchor.uuid.bytes[0] ^= 1;
-    input.base = wal_position_origin(&wal.anchor.uuid);
+    input.base = wal_position_origin(&wal.anchor.uuid, 0);
     assert_int_equal(run(), STELE_FOREIGN);
     assert_non_null(strstr(error.message, "recover: row E: "));
     assert_non_null(strstr(error.message, "0000000000000001.wal: offset 16: "
@@ -907,7 +907,7 @@ static void only_what_is_behind_the_base_is_read(void **state)
     assert_int_equal(found.units, 2);
     damage_body(1, PAGE);
     assert_row(WAL_ROW_A, &end);
-    input.base = wal_position_origin(&wal.uuid);
+    input.base = wal_position_origin(&wal.uuid, 0);
     assert_int_equal(run(), STELE_CORRUPT);
 }
 

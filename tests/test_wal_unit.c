@@ -59,7 +59,7 @@ struct draft {
 static struct wal_position previous(void)
 {
     const struct wal_uuid uuid = wal_log_uuid();
-    struct wal_position position = wal_position_origin(&uuid);
+    struct wal_position position = wal_position_origin(&uuid, 0);
 
     position.unit = PREVIOUS_UNIT;
     position.lsn = PREVIOUS_LSN;
@@ -207,8 +207,8 @@ static void units_are_padded_to_whole_pages(void **state)
 static void the_first_chain_is_that_of_the_origin(void **state)
 {
     const struct wal_uuid uuid = wal_log_uuid();
-    const struct checksum128 chain = wal_chain_origin(&uuid);
-    const struct wal_position origin = wal_position_origin(&uuid);
+    const struct checksum128 chain = wal_position_origin(&uuid, 0).chain;
+    const struct wal_position origin = wal_position_origin(&uuid, 0);
 
     (void)state;
     assert_memory_equal(chain.bytes, origin.chain.bytes, CHECKSUM128_BYTES);

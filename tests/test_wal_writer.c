@@ -76,7 +76,7 @@ static uint64_t syncs(void)
 
 static uint64_t units_readable(struct wal_reader_unit *last_out)
 {
-    const struct wal_position origin = wal_position_origin(&wal.uuid);
+    const struct wal_position origin = wal_position_origin(&wal.uuid, 0);
     struct wal_reader reader;
     uint64_t count = 0;
     bool whole = true;

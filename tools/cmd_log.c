@@ -184,7 +184,7 @@ static enum stele_status print_log(struct io_dir *dir,
     if (status != STELE_OK) {
         return status;
     }
-    origin = wal_position_origin(&anchor.uuid);
+    origin = wal_anchor_origin(&anchor);
     status = wal_reader_open(&reader, wal_dir, &origin, anchor.segment_oldest,
                              IO_OPEN_READ, error);
     if (status == STELE_OK) {

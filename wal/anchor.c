@@ -26,6 +26,11 @@ static const uint8_t hint_magic[8] = "STELHINT";
 
 /* ---- Bytes -------------------------------------------------------------------- */
 
+struct wal_position wal_anchor_origin(const struct wal_anchor *anchor)
+{
+    return wal_position_origin(&anchor->uuid, anchor->parent_lsn);
+}
+
 void wal_anchor_encode(const struct wal_anchor *anchor,
                        uint8_t target[WAL_ANCHOR_SLOT_BYTES])
 {

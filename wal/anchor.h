@@ -100,6 +100,9 @@ struct wal_anchor {
     struct wal_position durable;
 };
 
+/* Before the store's first unit: behind the LSN it was restored from, or 0. */
+struct wal_position wal_anchor_origin(const struct wal_anchor *anchor);
+
 /* ---- Bytes ------------------------------------------------------------------ */
 
 void wal_anchor_encode(const struct wal_anchor *anchor,

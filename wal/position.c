@@ -7,9 +7,10 @@
 
 enum { CHECKSUM_OFFSET = WAL_POSITION_BYTES - 8 };
 
-struct wal_position wal_position_origin(const struct wal_uuid *uuid)
+struct wal_position wal_position_origin(const struct wal_uuid *uuid,
+                                        uint64_t lsn)
 {
-    struct wal_position origin = {.uuid = *uuid};
+    struct wal_position origin = {.uuid = *uuid, .lsn = lsn};
     uint8_t seed[WAL_UUID_BYTES + 8];
     struct byte_writer out = byte_writer_init(seed, sizeof seed);
 

@@ -10,7 +10,7 @@
  *
  * lsn is the last LSN of the unit; chain its chain value (wal/unit.h); start
  * and end are its offsets in the segment, end included padding. Before the
- * first unit everything but uuid and chain is 0. checksum is XXH3-64 of the
+ * first unit everything but uuid, lsn (0, but in a restored store) and chain is 0. checksum is XXH3-64 of the
  * bytes 0 .. 72.
  */
 #ifndef WAL_POSITION_H
@@ -37,8 +37,10 @@ struct wal_position {
     uint64_t end_offset;
 };
 
-/* The position before the first unit of the store `uuid`: LSN 0, unit 0. */
-struct wal_position wal_position_origin(const struct wal_uuid *uuid);
+/* The position before the first unit of the store `uuid`, whose log begins behind
+ * `lsn`: unit 0. */
+struct wal_position wal_position_origin(const struct wal_uuid *uuid,
+                                        uint64_t lsn);
 
 /* Same unit, same history. */
 bool wal_position_equal(const struct wal_position *left,

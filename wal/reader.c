@@ -298,6 +298,7 @@ enum stele_status wal_reader_refresh(struct wal_reader *reader,
 
 enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
                                             const struct wal_position *position,
+                                            const struct wal_position *origin,
                                             uint64_t segment_oldest,
                                             bool *found_out,
                                             struct stele_error *error)
@@ -308,10 +309,7 @@ enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
     enum stele_status status;
 
     if (position->unit == 0) {
-        const struct checksum128 origin = wal_chain_origin(&position->uuid);
-
-        *found_out = memcmp(origin.bytes, position->chain.bytes,
-                            sizeof origin.bytes) == 0;
+        *found_out = wal_position_equal(position, origin);
         return STELE_OK;
     }
     *found_out = false;

@@ -78,10 +78,11 @@ enum stele_status wal_reader_next_whole(
 enum stele_status wal_reader_refresh(
     struct wal_reader *reader, struct stele_error *error) STELE_MUST_CHECK;
 
-/* Whether the unit that ends at `position` stands there, by its header. */
+/* Whether the unit that ends at `position` stands there, by its header; of unit 0,
+ * whether it is `origin`, where the log begins. */
 enum stele_status wal_reader_check_position(
     struct io_dir *wal_dir, const struct wal_position *position,
-    uint64_t segment_oldest, bool *found_out,
+    const struct wal_position *origin, uint64_t segment_oldest, bool *found_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
 /* Accepts one that is closed or zeroed. */

@@ -383,6 +383,7 @@ enum stele_status wal_recovery_run(const struct wal_recovery_input *input,
                                    struct wal_recovery *recovery_out,
                                    struct stele_error *error)
 {
+    const struct wal_position origin = wal_anchor_origin(input->anchor);
     struct wal_recovery recovery = {0};
     struct wal_reader reader = {0};
     enum stele_status status;
@@ -390,7 +391,7 @@ enum stele_status wal_recovery_run(const struct wal_recovery_input *input,
     for (size_t index = 0; index < input->claim_count; index++) {
         input->claims[index].differs = false;
     }
-    status = wal_reader_check_position(input->wal_dir, &input->base,
+    status = wal_reader_check_position(input->wal_dir, &input->base, &origin,
                                        input->anchor->segment_oldest,
                                        &recovery.base_found, error);
     if (status == STELE_OK && recovery.base_found) {

@@ -31,15 +31,6 @@ uint64_t wal_unit_padded_bytes(uint64_t body_bytes)
     return (bytes + WAL_PAGE_BYTES - 1) / WAL_PAGE_BYTES * WAL_PAGE_BYTES;
 }
 
-struct checksum128 wal_chain_origin(const struct wal_uuid *uuid)
-{
-    uint8_t input[WAL_UUID_BYTES + 8];
-
-    memcpy(input, uuid->bytes, WAL_UUID_BYTES);
-    put_u64le(input + WAL_UUID_BYTES, 0); /* The base LSN. */
-    return checksum128(input, sizeof input, 0);
-}
-
 /* The bytes 16 .. 80 of the header. */
 static void encode_fields(const struct wal_unit *unit,
                           uint8_t target[UNIT_FIELDS_BYTES])

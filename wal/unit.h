@@ -27,7 +27,7 @@
  * chain         XXH3-128 folded over the previous unit's chain, the bytes 16 ..
  *               80 of this header, and each record's header; so it covers every
  *               byte of the history but the bodies, whose checksums it covers.
- *               Before the first unit: of the store's uuid and base LSN 0.
+ *               Before the first unit: wal/position.h.
  * checksum      XXH3-64 of the bytes 16 .. 128: the length can be believed, and
  *               unit durable be used as evidence, before the body is read.
  *
@@ -79,9 +79,6 @@ uint64_t wal_unit_seed(uint64_t segment_salt, uint64_t offset);
 
 /* Header and body, padded. */
 uint64_t wal_unit_padded_bytes(uint64_t body_bytes);
-
-/* The chain before the first unit. */
-struct checksum128 wal_chain_origin(const struct wal_uuid *uuid);
 
 /* The chain of `unit` (its own `chain` is not used) after `previous`, over
  * `record_count` records whose headers stand at record_headers[i]. */

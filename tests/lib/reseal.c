@@ -95,7 +95,7 @@ void reseal_unit_begin(struct reseal_unit *unit, const char *path,
     files_read_at(path, offset, unit->bytes, unit->size);
     if (previous_offset == 0) {
         memcpy(uuid.bytes, segment + SEGMENT_UUID, WAL_UUID_BYTES);
-        unit->previous = wal_chain_origin(&uuid);
+        unit->previous = wal_position_origin(&uuid, 0).chain;
     } else {
         files_read_at(path, previous_offset + UNIT_CHAIN, unit->previous.bytes,
                       CHECKSUM128_BYTES);

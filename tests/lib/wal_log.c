@@ -46,7 +46,7 @@ void wal_log_create(struct wal_log *log)
     struct wal_segment first;
 
     *log = (struct wal_log){.path = temp_dir_make(), .uuid = wal_log_uuid()};
-    log->end = wal_position_origin(&log->uuid);
+    log->end = wal_position_origin(&log->uuid, 0);
     log->anchor = (struct wal_anchor){
         .format_min = WAL_ANCHOR_VERSION,
         .uuid = log->uuid,

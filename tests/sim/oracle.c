@@ -507,7 +507,7 @@ static void begin_scene(struct scene *scene,
 
 static void examine_deep(struct scene *scene, uint32_t number)
 {
-    const struct wal_position origin = wal_position_origin(&scene->store->uuid);
+    const struct wal_position origin = wal_anchor_origin(&scene->store->anchor);
 
     check_count(scene, number);
     check_log(scene, &origin, number);

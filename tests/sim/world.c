@@ -147,7 +147,7 @@ uint32_t sim_world_state_of(struct sim_history *history, struct stele *store,
                             uint64_t lsn, uint32_t limit, char *text,
                             size_t bytes)
 {
-    const struct wal_position origin = wal_position_origin(&store->uuid);
+    const struct wal_position origin = wal_anchor_origin(&store->anchor);
     uint32_t number = sim_history_find(history, lsn, limit);
     struct stele_error error;
 
