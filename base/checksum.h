@@ -26,4 +26,15 @@ uint64_t checksum64_pair(const void *first, size_t first_bytes,
                          const void *second, size_t second_bytes,
                          uint64_t seed);
 
+/* checksum128() (seed 0) of bytes that come in pieces. */
+struct checksum_stream;
+
+/* NULL: out of memory. */
+struct checksum_stream *checksum_stream_create(void);
+void checksum_stream_update(struct checksum_stream *stream, const void *data,
+                            size_t data_bytes);
+/* Of everything so far; more may follow. */
+struct checksum128 checksum_stream_digest(const struct checksum_stream *stream);
+void checksum_stream_free(struct checksum_stream *stream); /* Accepts NULL. */
+
 #endif

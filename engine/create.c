@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/numbered.h"
 #include "engine/store.h"
 #include "wal/anchor.h"
 #include "wal/segment.h"
@@ -99,15 +100,22 @@ struct wal_contents {
     struct contents *store;
 };
 
+/* A segment's name, or that of one being made. */
+static bool is_segment_name(const char *name)
+{
+    uint64_t ignored;
+
+    return numbered_parse(name, WAL_SEGMENT_SUFFIX, &ignored) ||
+           numbered_parse(name, NUMBERED_TEMPORARY, &ignored);
+}
+
 static enum stele_status note_wal_entry(void *context, const char *name,
                                         struct stele_error *error)
 {
     struct wal_contents *wal = context;
-    uint64_t seq;
 
     (void)error;
-    if (!wal_segment_is_temporary(name) &&
-        !wal_segment_parse_name(name, &seq)) {
+    if (!is_segment_name(name)) {
         wal->store->foreign = true;
         snprintf(wal->store->what, sizeof wal->store->what, "wal/%s", name);
     }
@@ -119,8 +127,9 @@ static enum stele_status has_units(struct io_dir *wal_dir, bool *units_out,
                                    char what_out[IO_NAME_BYTES_MAX + 1],
                                    struct stele_error *error)
 {
-    struct wal_segment_list list;
-    enum stele_status status = wal_segment_list_read(wal_dir, &list, error);
+    struct numbered_list list;
+    enum stele_status status =
+        numbered_list_read(wal_dir, WAL_SEGMENT_SUFFIX, &list, error);
 
     *units_out = false;
     if (status != STELE_OK) {
@@ -128,12 +137,12 @@ static enum stele_status has_units(struct io_dir *wal_dir, bool *units_out,
     }
     for (size_t index = 0;
          index < list.count && status == STELE_OK && !*units_out; index++) {
-        struct wal_segment segment = {.seq = list.seqs[index]};
+        struct wal_segment segment = {.seq = list.numbers[index]};
         struct io_file_info info;
-        char name[WAL_SEGMENT_NAME_BYTES];
+        char name[NUMBERED_NAME_BYTES];
         bool unused;
 
-        wal_segment_name(segment.seq, name);
+        numbered_name(segment.seq, WAL_SEGMENT_SUFFIX, name);
         snprintf(what_out, IO_NAME_BYTES_MAX + 1, "wal/%s", name);
         status =
             io_file_open(wal_dir, name, IO_OPEN_READ, &segment.file, error);
@@ -148,7 +157,7 @@ static enum stele_status has_units(struct io_dir *wal_dir, bool *units_out,
         }
         wal_segment_close(&segment);
     }
-    wal_segment_list_free(&list);
+    numbered_list_free(&list);
     return status;
 }
 
@@ -211,11 +220,8 @@ static enum stele_status remove_unfinished(void *context, const char *name,
                                            struct stele_error *error)
 {
     struct io_dir *wal_dir = context;
-    uint64_t seq;
 
-    return wal_segment_is_temporary(name) || wal_segment_parse_name(name, &seq)
-               ? io_unlink(wal_dir, name, error)
-               : STELE_OK;
+    return is_segment_name(name) ? io_unlink(wal_dir, name, error) : STELE_OK;
 }
 
 static enum stele_status make_first_segment(struct io_dir *dir,

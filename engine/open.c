@@ -15,6 +15,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "base/numbered.h"
 #include "engine/base_open.h"
 #include "engine/commit.h"
 #include "engine/enter.h"
@@ -176,7 +177,7 @@ static enum stele_status take_possession(struct stele *store,
         status = wal_recovery_harden(input, recovery, error);
     }
     if (status == STELE_OK) {
-        status = wal_segment_remove_temporaries(store->wal_dir, error);
+        status = numbered_remove_temporaries(store->wal_dir, error);
     }
     if (status != STELE_OK) {
         return status;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/numbered.h"
 #include "engine/base_value.h"
 #include "engine/ops.h"
 #include "engine/store.h"
@@ -136,7 +137,7 @@ static enum stele_status verify_segment(struct verify *verify, uint64_t seq,
 /* Headers, lengths and names of all of them: those that ANCHOR names, which have
  * to be there, and what was prepared since. */
 static enum stele_status verify_segments(struct verify *verify,
-                                         const struct wal_segment_list *found,
+                                         const struct numbered_list *found,
                                          struct stele_error *error)
 {
     struct stele *store = verify->store;
@@ -151,9 +152,9 @@ static enum stele_status verify_segments(struct verify *verify,
     for (; status == STELE_OK && seq <= last; seq++) {
         status = verify_segment(verify, seq, error);
     }
-    for (size_t index = wal_segment_list_lower(found, last + 1);
+    for (size_t index = numbered_list_lower(found, last + 1);
          status == STELE_OK && index < found->count; index++) {
-        status = verify_segment(verify, found->seqs[index], error);
+        status = verify_segment(verify, found->numbers[index], error);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* tests/test_base_bytes.c -- base/bytes.h and base/checksum.h. */
+/* tests/test_base_bytes.c -- base/bytes.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 
 #define BYTES(literal) ((struct bytes){literal, sizeof(literal) - 1})
 
@@ -177,44 +176,6 @@ static void what_lies_behind_a_run_does_not_count(void **state)
     assert_true(bytes_are_zero(run, 3));
 }
 
-/* ---- Checksums -------------------------------------------------------------------- */
-
-/* Every format depends on these values. */
-static void the_checksums_are_xxh3(void **state)
-{
-    static const uint8_t empty128[CHECKSUM128_BYTES] = {
-        0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
-        0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f,
-    };
-    struct checksum128 sum = checksum128("", 0, 0);
-
-    (void)state;
-    assert_true(checksum64("", 0, 0) == UINT64_C(0x2d06800538d394c2));
-    assert_memory_equal(sum.bytes, empty128, sizeof empty128);
-}
-
-static void a_seed_changes_a_checksum(void **state)
-{
-    const struct checksum128 unseeded = checksum128("a", 1, 0);
-    const struct checksum128 seeded = checksum128("a", 1, 1);
-
-    (void)state;
-    assert_true(checksum64("a", 1, 0) != checksum64("a", 1, 1));
-    assert_memory_not_equal(unseeded.bytes, seeded.bytes, CHECKSUM128_BYTES);
-}
-
-static void a_pair_covers_the_border_between_its_runs(void **state)
-{
-    const uint64_t sum = checksum64_pair("ab", 2, "cd", 2, 0);
-
-    (void)state;
-    assert_true(sum == checksum64_pair("ab", 2, "cd", 2, 0));
-    assert_true(sum != checksum64_pair("a", 1, "bcd", 3, 0));
-    assert_true(sum != checksum64_pair("abc", 3, "d", 1, 0));
-    assert_true(sum != checksum64_pair("cd", 2, "ab", 2, 0));
-    assert_true(sum != checksum64_pair("ab", 2, "cd", 2, 1));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,9 +190,6 @@ int main(void)
         cmocka_unit_test(a_writer_puts_fields_in_order),
         cmocka_unit_test(a_run_is_zero_only_if_every_byte_is),
         cmocka_unit_test(what_lies_behind_a_run_does_not_count),
-        cmocka_unit_test(the_checksums_are_xxh3),
-        cmocka_unit_test(a_seed_changes_a_checksum),
-        cmocka_unit_test(a_pair_covers_the_border_between_its_runs),
     };
 
     return cmocka_run_group_tests_name("base/bytes", tests, NULL, NULL);

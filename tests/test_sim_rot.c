@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbered.h"
 #include "tests/lib/sanitized.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/spell.h"
@@ -795,9 +796,9 @@ static void check_removals(struct subject *subject)
     struct sim_image *image;
 
     for (uint64_t seq = 1; seq <= subject->segment_last; seq++) {
-        char name[WAL_SEGMENT_NAME_BYTES];
+        char name[NUMBERED_NAME_BYTES];
 
-        wal_segment_name(seq, name);
+        numbered_name(seq, WAL_SEGMENT_SUFFIX, name);
         image = without(subject, wal, name);
         if (seq <= subject->anchor.segment_last) {
             assert_refused(change(subject, image, "%s is gone", name));
@@ -835,10 +836,10 @@ static void check_duplicates(struct subject *subject)
             struct sim_image *image = copy_of(subject);
             const uint32_t from = segment_inode(image, seq);
             const uint32_t copy = image->node_count + 1;
-            char name[WAL_SEGMENT_NAME_BYTES];
+            char name[NUMBERED_NAME_BYTES];
             struct file_change made;
 
-            wal_segment_name(places[index], name);
+            numbered_name(places[index], WAL_SEGMENT_SUFFIX, name);
             sim_image_add(image, copy, IO_TYPE_REGULAR);
             sim_image_set_node(image, copy, image->nodes[from]);
             sim_image_link(image, sim_image_walk(image, SIM_STORE_PATH "/wal"),

@@ -1,5 +1,5 @@
 /*
- * tests/test_wal_segment.c -- wal/segment.h: names, preparing with every call
+ * tests/test_wal_segment.c -- wal/segment.h: preparing with every call
  * failing in turn, and a header damaged byte by byte.
  */
 #include <setjmp.h>
@@ -144,120 +144,6 @@ static void break_call(enum io_fault_call call, uint64_t after_calls,
                                    .sys_errno = sys_errno};
 
     io_fault_arm(&fault);
-}
-
-/* ---- Names ------------------------------------------------------------------------ */
-
-static void a_name_is_sixteen_lower_case_digits_and_wal(void **state)
-{
-    static const struct {
-        uint64_t seq;
-        const char *name;
-    } cases[] = {
-        {0, "0000000000000000.wal"},
-        {1, "0000000000000001.wal"},
-        {0xabcdef, "0000000000abcdef.wal"},
-        {UINT64_MAX, "ffffffffffffffff.wal"},
-    };
-
-    (void)state;
-    for (size_t index = 0; index < sizeof cases / sizeof *cases; index++) {
-        char name[WAL_SEGMENT_NAME_BYTES];
-        uint64_t seq = 42;
-
-        wal_segment_name(cases[index].seq, name);
-        assert_string_equal(name, cases[index].name);
-        assert_true(wal_segment_parse_name(name, &seq));
-        assert_true(seq == cases[index].seq);
-    }
-}
-
-static void no_other_name_is_a_segments(void **state)
-{
-    static const char *const names[] = {
-        "",
-        ".wal",
-        "1.wal",
-        "000000000000001.wal",
-        "00000000000000001.wal",
-        "0000000000000001",
-        "0000000000000001.WAL",
-        "0000000000000001.wal~",
-        "0000000000000001.wal.bak",
-        "x0000000000000001.wal",
-        " 000000000000001.wal",
-        "+000000000000001.wal",
-        "-000000000000001.wal",
-        "0x00000000000001.wal",
-        "000000000000000g.wal",
-        "000000000000000A.wal",
-        "000000000000000\n.wal",
-        "0000000000000001.tmp",
-        "0000000000000001.wa\0l",
-    };
-
-    (void)state;
-    for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
-        uint64_t seq = 42;
-
-        assert_false(wal_segment_parse_name(names[index], &seq));
-        assert_int_equal(seq, 42);
-    }
-    assert_true(wal_segment_is_temporary("0000000000000001.tmp"));
-    assert_false(wal_segment_is_temporary("0000000000000001.wal"));
-    assert_false(wal_segment_is_temporary("000000000000001.tmp"));
-    assert_false(wal_segment_is_temporary("ANCHOR.tmp"));
-}
-
-static void a_list_is_ascending_and_knows_only_segments(void **state)
-{
-    static const char *const names[] = {
-        "000000000000000b.wal",     "0000000000000002.wal",
-        "000000000000000a.wal",     "0000000000000001.wal",
-        "0000000000000005.wal.bak", "notes.txt",
-        "000000000000000A.wal",     "0000000000000003.wal",
-    };
-    static const uint64_t seqs[] = {1, 2, 3, 10, 11};
-    struct wal_segment_list list;
-
-    (void)state;
-    for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
-        char name[FILES_PATH_BYTES];
-
-        files_path(name, wal_path, names[index]);
-        files_write(name, "", 0);
-    }
-    assert_int_equal(wal_segment_list_read(wal_dir, &list, &error), STELE_OK);
-    assert_int_equal(list.count, 5);
-    assert_memory_equal(list.seqs, seqs, sizeof seqs);
-    assert_false(list.temporaries);
-    assert_int_equal(wal_segment_list_lower(&list, 0), 0);
-    assert_int_equal(wal_segment_list_lower(&list, 3), 2);
-    assert_int_equal(wal_segment_list_lower(&list, 4), 3);
-    assert_int_equal(wal_segment_list_lower(&list, 12), 5);
-    wal_segment_list_free(&list);
-}
-
-static void temporaries_are_removed_and_nothing_else(void **state)
-{
-    static const char *const names[] = {TEMPORARY, "0000000000000009.tmp", NAME,
-                                        "ANCHOR.tmp", "x.tmp"};
-    struct wal_segment_list list;
-
-    (void)state;
-    for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
-        char name[FILES_PATH_BYTES];
-
-        files_path(name, wal_path, names[index]);
-        files_write(name, "", 0);
-    }
-    assert_int_equal(wal_segment_list_read(wal_dir, &list, &error), STELE_OK);
-    assert_true(list.temporaries);
-    wal_segment_list_free(&list);
-    assert_int_equal(wal_segment_remove_temporaries(wal_dir, &error), STELE_OK);
-    assert_int_equal(files_count(wal_path, ""), 3);
-    assert_int_equal(files_count(wal_path, ".tmp"), 2);
-    assert_true(files_exists(path));
 }
 
 /* ---- Preparing ----------------------------------------------------------------------- */
@@ -613,10 +499,6 @@ static void an_error_while_looking_is_not_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_sixteen_lower_case_digits_and_wal),
-        cmocka_unit_test(no_other_name_is_a_segments),
-        DISK_TEST(a_list_is_ascending_and_knows_only_segments),
-        DISK_TEST(temporaries_are_removed_and_nothing_else),
         DISK_TEST(a_prepared_segment_is_the_golden_header_and_zeros),
         DISK_TEST(a_prepared_segment_has_its_blocks),
         DISK_TEST(on_a_copy_on_write_file_system_the_zeros_are_reserved),

@@ -13,12 +13,12 @@ enum { READER_WINDOW_BYTES = 256 << 10 };
 /* Leave out blank segments at the end: nothing is in them, and no later segment
  * makes them a gap. The first one always counts. */
 static enum stele_status drop_blank(struct wal_reader *reader,
-                                    struct wal_segment_list *list,
+                                    struct numbered_list *list,
                                     struct stele_error *error)
 {
     reader->blank_first = 0;
     while (list->count > 1) {
-        const uint64_t seq = list->seqs[list->count - 1];
+        const uint64_t seq = list->numbers[list->count - 1];
         bool blank;
         const enum stele_status status =
             wal_segment_is_blank(reader->wal_dir, seq, &blank, error);
@@ -35,27 +35,27 @@ static enum stele_status drop_blank(struct wal_reader *reader,
 static enum stele_status list_segments(struct wal_reader *reader,
                                        struct stele_error *error)
 {
-    struct wal_segment_list list;
+    struct numbered_list list;
     enum stele_status status =
-        wal_segment_list_read(reader->wal_dir, &list, error);
+        numbered_list_read(reader->wal_dir, WAL_SEGMENT_SUFFIX, &list, error);
     size_t leftover_count;
 
     if (status != STELE_OK) {
         return status;
     }
     /* Below the oldest needed one: leftovers of retention. */
-    leftover_count = wal_segment_list_lower(&list, reader->segment_oldest);
+    leftover_count = numbered_list_lower(&list, reader->segment_oldest);
     if (leftover_count > 0) {
         list.count -= leftover_count;
-        memmove(list.seqs, list.seqs + leftover_count,
-                list.count * sizeof *list.seqs);
+        memmove(list.numbers, list.numbers + leftover_count,
+                list.count * sizeof *list.numbers);
     }
     status = drop_blank(reader, &list, error);
     if (status != STELE_OK) {
-        wal_segment_list_free(&list);
+        numbered_list_free(&list);
         return status;
     }
-    wal_segment_list_free(&reader->segments);
+    numbered_list_free(&reader->segments);
     reader->segments = list;
     return STELE_OK;
 }
@@ -87,10 +87,10 @@ enum stele_status wal_reader_open(struct wal_reader *reader,
                       "wal: no segment from %016" PRIx64 " on", segment_oldest);
         goto out;
     }
-    seq = start->unit == 0 ? reader->segments.seqs[0] : start->segment;
-    reader->list_index = wal_segment_list_lower(&reader->segments, seq);
+    seq = start->unit == 0 ? reader->segments.numbers[0] : start->segment;
+    reader->list_index = numbered_list_lower(&reader->segments, seq);
     if (reader->list_index == reader->segments.count ||
-        reader->segments.seqs[reader->list_index] != seq) {
+        reader->segments.numbers[reader->list_index] != seq) {
         status = error_set(error, STELE_CORRUPT,
                            "wal/%016" PRIx64 ".wal: missing, unit %" PRIu64
                            " is in it",
@@ -214,9 +214,9 @@ static enum stele_status try_later(struct wal_reader *reader,
     *whole_out = false;
     for (size_t index = reader->list_index + 1; index < reader->segments.count;
          index++) {
-        status = wal_segment_open(reader->wal_dir, reader->segments.seqs[index],
-                                  &reader->uuid, reader->mode, &reader->segment,
-                                  error);
+        status = wal_segment_open(
+            reader->wal_dir, reader->segments.numbers[index], &reader->uuid,
+            reader->mode, &reader->segment, error);
         if (status != STELE_OK) {
             break;
         }
@@ -287,9 +287,9 @@ enum stele_status wal_reader_refresh(struct wal_reader *reader,
         return status;
     }
     reader->window_bytes = 0;
-    reader->list_index = wal_segment_list_lower(&reader->segments, seq);
+    reader->list_index = numbered_list_lower(&reader->segments, seq);
     if (reader->list_index == reader->segments.count ||
-        reader->segments.seqs[reader->list_index] != seq) {
+        reader->segments.numbers[reader->list_index] != seq) {
         return error_set(error, STELE_NOT_FOUND,
                          "wal/%016" PRIx64 ".wal: no longer needed", seq);
     }
@@ -349,7 +349,7 @@ enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
 void wal_reader_close(struct wal_reader *reader)
 {
     wal_segment_close(&reader->segment);
-    wal_segment_list_free(&reader->segments);
+    numbered_list_free(&reader->segments);
     free(reader->window);
     reader->window = NULL;
     reader->window_bytes = 0;

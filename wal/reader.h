@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/io.h"
+#include "base/numbered.h"
 #include "base/status.h"
 #include "wal/position.h"
 #include "wal/segment.h"
@@ -29,7 +30,7 @@ struct wal_reader {
     struct wal_uuid uuid;
     enum io_open_mode mode;
     uint64_t segment_oldest;
-    struct wal_segment_list segments; /* From segment_oldest on ... */
+    struct numbered_list segments; /* From segment_oldest on ... */
     uint64_t blank_first; /* ... up to the blank ones at the end; 0: none. */
     size_t list_index;    /* Of `segment`. */
     struct wal_segment segment;   /* Where the next unit may be ... */

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/numbered.h"
 #include "wal/reader.h"
 #include "wal/segment.h"
 #include "wal/unit.h"
@@ -63,12 +64,12 @@ static enum stele_status check_no_gap(const struct wal_reader *reader,
                                       const struct wal_anchor *anchor,
                                       struct stele_error *error)
 {
-    const struct wal_segment_list *list = &reader->segments;
+    const struct numbered_list *list = &reader->segments;
     size_t index = 0;
 
     for (uint64_t seq = anchor->segment_oldest; seq <= anchor->segment_last;
          seq++, index++) {
-        if (index >= list->count || list->seqs[index] != seq) {
+        if (index >= list->count || list->numbers[index] != seq) {
             return error_set(error, STELE_CORRUPT,
                              "wal/%016" PRIx64 ".wal: %s, segments %016" PRIx64
                              " to %016" PRIx64 " are needed",
@@ -298,8 +299,9 @@ static enum stele_status scan_rest(struct wal_reader *reader,
          status == STELE_OK && index < reader->segments.count; index++) {
         struct wal_segment segment;
 
-        status = wal_segment_open(reader->wal_dir, reader->segments.seqs[index],
-                                  &reader->uuid, IO_OPEN_READ, &segment, error);
+        status =
+            wal_segment_open(reader->wal_dir, reader->segments.numbers[index],
+                             &reader->uuid, IO_OPEN_READ, &segment, error);
         if (status != STELE_OK) {
             break;
         }
@@ -321,7 +323,7 @@ static void place_of_n(const struct wal_reader *reader, struct search *search)
     search->offset = reader->offset;
     if (reader->offset >= reader->segment.bytes &&
         reader->list_index + 1 < reader->segments.count) {
-        search->segment = reader->segments.seqs[reader->list_index + 1];
+        search->segment = reader->segments.numbers[reader->list_index + 1];
         search->offset = WAL_SEGMENT_HEADER_BYTES;
     }
 }
@@ -353,7 +355,8 @@ static enum stele_status run(const struct wal_recovery_input *input,
     search.n = recovery->end.unit + 1;
     place_of_n(reader, &search);
     take_claims_as_evidence(input, recovery, &search);
-    recovery->segment_last = reader->segments.seqs[reader->segments.count - 1];
+    recovery->segment_last =
+        reader->segments.numbers[reader->segments.count - 1];
     /* A clean end that is where it was left: nothing was written since, and
      * nothing there could be evidence. Opening then reads no zeros. */
     if (search.facts.evidence || !input->anchor->clean ||
@@ -422,17 +425,17 @@ static enum stele_status settle(const struct wal_recovery_input *input,
                                 enum settle_mode mode,
                                 struct stele_error *error)
 {
-    struct wal_segment_list list = {0};
+    struct numbered_list list = {0};
     enum stele_status status =
-        wal_segment_list_read(input->wal_dir, &list, error);
-    size_t index = wal_segment_list_lower(&list, recovery->proven.segment);
+        numbered_list_read(input->wal_dir, WAL_SEGMENT_SUFFIX, &list, error);
+    size_t index = numbered_list_lower(&list, recovery->proven.segment);
 
     for (; status == STELE_OK && index < list.count &&
-           list.seqs[index] <= recovery->end.segment;
+           list.numbers[index] <= recovery->end.segment;
          index++) {
         struct wal_segment segment;
 
-        status = wal_segment_open(input->wal_dir, list.seqs[index],
+        status = wal_segment_open(input->wal_dir, list.numbers[index],
                                   &input->anchor->uuid, IO_OPEN_READ, &segment,
                                   error);
         if (status != STELE_OK) {
@@ -444,7 +447,7 @@ static enum stele_status settle(const struct wal_recovery_input *input,
         }
         wal_segment_close(&segment);
     }
-    wal_segment_list_free(&list);
+    numbered_list_free(&list);
     return status;
 }
 

@@ -16,63 +16,16 @@
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/numbered.h"
 
 enum {
     SEGMENT_CHECKSUM_OFFSET = 56,
     SEGMENT_FIELDS_END = 64,
     SEGMENT_CHUNK_BYTES = 1 << 20, /* Of zeros a write. */
     SEGMENT_READ_BYTES = 256 << 10,
-    SEQ_DIGITS = 16,
 };
 
 static const uint8_t segment_magic[8] = "STELESEG";
-
-/* ---- Names ---------------------------------------------------------------- */
-
-void wal_segment_name(uint64_t seq, char name_out[WAL_SEGMENT_NAME_BYTES])
-{
-    snprintf(name_out, WAL_SEGMENT_NAME_BYTES, "%016" PRIx64 ".wal", seq);
-}
-
-static void temporary_name(uint64_t seq, char name_out[WAL_SEGMENT_NAME_BYTES])
-{
-    snprintf(name_out, WAL_SEGMENT_NAME_BYTES, "%016" PRIx64 ".tmp", seq);
-}
-
-static bool parse_name(const char *name, const char *suffix, uint64_t *seq_out)
-{
-    uint64_t seq = 0;
-
-    if (strlen(name) != WAL_SEGMENT_NAME_BYTES - 1 ||
-        strcmp(name + SEQ_DIGITS, suffix) != 0) {
-        return false;
-    }
-    for (size_t index = 0; index < SEQ_DIGITS; index++) {
-        const char digit = name[index];
-
-        if (digit >= '0' && digit <= '9') {
-            seq = seq << 4 | (uint64_t)(digit - '0');
-        } else if (digit >= 'a' && digit <= 'f') {
-            seq = seq << 4 | (uint64_t)(digit - 'a' + 10);
-        } else {
-            return false;
-        }
-    }
-    *seq_out = seq;
-    return true;
-}
-
-bool wal_segment_parse_name(const char *name, uint64_t *seq_out)
-{
-    return parse_name(name, ".wal", seq_out);
-}
-
-bool wal_segment_is_temporary(const char *name)
-{
-    uint64_t ignored;
-
-    return parse_name(name, ".tmp", &ignored);
-}
 
 /* ---- Preparing ------------------------------------------------------------ */
 
@@ -151,16 +104,16 @@ enum stele_status wal_segment_prepare(struct io_dir *wal_dir, uint64_t seq,
                                       struct stele_error *error)
 {
     struct wal_segment segment = {.seq = seq, .bytes = bytes};
-    char temporary[WAL_SEGMENT_NAME_BYTES];
-    char name[WAL_SEGMENT_NAME_BYTES];
+    char temporary[NUMBERED_NAME_BYTES];
+    char name[NUMBERED_NAME_BYTES];
     struct io_file_info ignored;
     enum stele_status status;
 
     assert(bytes >= WAL_SEGMENT_BYTES_MIN && bytes <= WAL_SEGMENT_BYTES_MAX &&
            bytes % WAL_SEGMENT_HEADER_BYTES == 0);
     *names_unknown_out = false;
-    temporary_name(seq, temporary);
-    wal_segment_name(seq, name);
+    numbered_name(seq, NUMBERED_TEMPORARY, temporary);
+    numbered_name(seq, WAL_SEGMENT_SUFFIX, name);
 
     /* The rename below must never replace a segment. */
     status = io_info(wal_dir, name, &ignored, error);
@@ -283,10 +236,10 @@ static enum stele_status open_file(struct io_dir *wal_dir,
                                    struct io_file_info *info_out,
                                    struct stele_error *error)
 {
-    char name[WAL_SEGMENT_NAME_BYTES];
+    char name[NUMBERED_NAME_BYTES];
     enum stele_status status;
 
-    wal_segment_name(segment->seq, name);
+    numbered_name(segment->seq, WAL_SEGMENT_SUFFIX, name);
     status = io_file_open(wal_dir, name, mode, &segment->file, error);
     if (status == STELE_OK) {
         status = io_file_info(segment->file, info_out, error);
@@ -394,91 +347,4 @@ void wal_segment_close(struct wal_segment *segment)
 {
     io_file_close(segment->file);
     segment->file = NULL;
-}
-
-/* ---- Listing ------------------------------------------------------------------ */
-
-static enum stele_status list_visit(void *context, const char *name,
-                                    struct stele_error *error)
-{
-    struct wal_segment_list *list = context;
-    uint64_t *grown;
-    uint64_t seq;
-
-    if (wal_segment_is_temporary(name)) {
-        list->temporaries = true;
-    }
-    if (!wal_segment_parse_name(name, &seq)) {
-        return STELE_OK;
-    }
-    /* Grow at powers of two. */
-    if ((list->count & (list->count - 1)) == 0) {
-        const size_t capacity = list->count == 0 ? 1 : list->count * 2;
-
-        grown = realloc(list->seqs, capacity * sizeof *grown);
-        if (grown == NULL) {
-            return error_no_memory(error, "segment list");
-        }
-        list->seqs = grown;
-    }
-    list->seqs[list->count++] = seq;
-    return STELE_OK;
-}
-
-static int compare_seqs(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-enum stele_status wal_segment_list_read(struct io_dir *wal_dir,
-                                        struct wal_segment_list *list_out,
-                                        struct stele_error *error)
-{
-    struct wal_segment_list list = {0};
-    const enum stele_status status =
-        io_dir_list(wal_dir, list_visit, &list, error);
-
-    if (status != STELE_OK) {
-        wal_segment_list_free(&list);
-        return status;
-    }
-    if (list.count > 0) {
-        qsort(list.seqs, list.count, sizeof *list.seqs, compare_seqs);
-    }
-    *list_out = list;
-    return STELE_OK;
-}
-
-void wal_segment_list_free(struct wal_segment_list *list)
-{
-    free(list->seqs);
-    *list = (struct wal_segment_list){0};
-}
-
-size_t wal_segment_list_lower(const struct wal_segment_list *list, uint64_t seq)
-{
-    size_t index = 0;
-
-    while (index < list->count && list->seqs[index] < seq) {
-        index++;
-    }
-    return index;
-}
-
-static enum stele_status remove_temporary(void *context, const char *name,
-                                          struct stele_error *error)
-{
-    struct io_dir *wal_dir = context;
-
-    return wal_segment_is_temporary(name) ? io_unlink(wal_dir, name, error)
-                                          : STELE_OK;
-}
-
-enum stele_status wal_segment_remove_temporaries(struct io_dir *wal_dir,
-                                                 struct stele_error *error)
-{
-    return io_dir_list(wal_dir, remove_temporary, wal_dir, error);
 }

@@ -11,7 +11,8 @@
  * XXH3-64 of the bytes 0 .. 56. Nothing about the predecessor is in here: only
  * the unit at 4096 speaks for a segment, by its number and chain.
  *
- * Name: wal/<seq, 16 lower-case hex digits>.wal; .tmp while being prepared.
+ * Name: wal/<seq, 16 lower-case hex digits>.wal; .tmp while being prepared
+ * (base/numbered.h).
  *
  * A prepared segment holds header and zeros, is synced, has its durable name,
  * and is named in ANCHOR before use. So a commit never changes file metadata,
@@ -37,8 +38,8 @@
 enum {
     WAL_SEGMENT_VERSION = 1,
     WAL_SEGMENT_HEADER_BYTES = 4096,
-    WAL_SEGMENT_NAME_BYTES = 21, /* 16 + ".wal" + NUL. */
 };
+#define WAL_SEGMENT_SUFFIX    ".wal"
 #define WAL_SEGMENT_BYTES_MIN ((uint64_t)1 << 14)
 #define WAL_SEGMENT_BYTES_MAX ((uint64_t)1 << 30)
 
@@ -49,12 +50,6 @@ struct wal_segment {
     uint64_t salt;
     struct io_file *file;
 };
-
-void wal_segment_name(uint64_t seq, char name_out[WAL_SEGMENT_NAME_BYTES]);
-
-/* Strict: the whole name, exact length, lower case. */
-bool wal_segment_parse_name(const char *name, uint64_t *seq_out);
-bool wal_segment_is_temporary(const char *name);
 
 /*
  * Make segment `seq`, in place of a blank file if there is one of that name
@@ -89,27 +84,5 @@ enum stele_status wal_segment_is_blank(
 
 /* Accepts a closed one. */
 void wal_segment_close(struct wal_segment *segment);
-
-/* ---- Which segments there are ------------------------------------------- */
-
-struct wal_segment_list {
-    uint64_t *seqs; /* Ascending. */
-    size_t count;
-    bool temporaries; /* There were .tmp files. */
-};
-
-/* Of everything else in wal/ nothing is assumed and nothing touched. */
-enum stele_status wal_segment_list_read(
-    struct io_dir *wal_dir, struct wal_segment_list *list_out,
-    struct stele_error *error) STELE_MUST_CHECK;
-void wal_segment_list_free(struct wal_segment_list *list);
-
-/* The index of the first one with seq >= `seq`, or count. */
-size_t wal_segment_list_lower(const struct wal_segment_list *list,
-                              uint64_t seq);
-
-/* Unlink .tmp files that an earlier process left. */
-enum stele_status wal_segment_remove_temporaries(
-    struct io_dir *wal_dir, struct stele_error *error) STELE_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbered.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/temp_dir.h"
 #include "tests/lib/wal_log.h"
@@ -153,8 +154,8 @@ struct wal_position wal_log_commit(struct wal_log *log, uint64_t pages)
 void wal_log_segment_path(const struct wal_log *log, uint64_t seq,
                           char path_out[FILES_PATH_BYTES])
 {
-    char name[WAL_SEGMENT_NAME_BYTES];
+    char name[NUMBERED_NAME_BYTES];
 
-    wal_segment_name(seq, name);
+    numbered_name(seq, WAL_SEGMENT_SUFFIX, name);
     files_path(path_out, log->path, name);
 }
