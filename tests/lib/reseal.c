@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "snapshot/format.h"
 #include "tests/lib/files.h"
 #include "wal/anchor.h"
 #include "wal/record.h"
@@ -20,6 +21,10 @@ enum {
     SEGMENT_SALT = 48,
     SEGMENT_FIELDS_END = 64,
     UNIT_CHAIN = 80,
+    SNAPSHOT_CHECKSUM = 56,
+    SNAPSHOT_BLOCK_CHECKSUM = 8,
+    SNAPSHOT_FOOTER_DIGEST = 136,
+    SNAPSHOT_FOOTER_CHECKSUM = 152,
     RECORD_CHECKSUM = 48,
 };
 
@@ -126,4 +131,35 @@ void reseal_unit_end(struct reseal_unit *unit)
     files_write_at(unit->path, unit->offset, unit->bytes, unit->size);
     free(unit->bytes);
     unit->bytes = NULL;
+}
+
+/* ---- Snapshots ---------------------------------------------------------------------- */
+
+void reseal_snapshot_header(uint8_t *file)
+{
+    put_u64le(file + SNAPSHOT_CHECKSUM, checksum64(file, SNAPSHOT_CHECKSUM, 0));
+}
+
+void reseal_snapshot_block(uint8_t *file, size_t file_bytes, size_t offset)
+{
+    const size_t room = file_bytes - offset - SNAPSHOT_BLOCK_HEADER_BYTES;
+    const size_t claimed = get_u32le(file + offset);
+
+    put_u64le(file + offset + SNAPSHOT_BLOCK_CHECKSUM,
+              checksum64_pair(file + offset, SNAPSHOT_BLOCK_CHECKSUM,
+                              file + offset + SNAPSHOT_BLOCK_HEADER_BYTES,
+                              claimed < room ? claimed : room,
+                              get_u64le(file + SNAPSHOT_CHECKSUM) + offset));
+}
+
+void reseal_snapshot_footer(uint8_t *file, size_t file_bytes)
+{
+    uint8_t *footer = file + file_bytes - SNAPSHOT_FOOTER_BYTES;
+    const struct checksum128 digest =
+        checksum128(file, file_bytes - SNAPSHOT_FOOTER_BYTES, 0);
+
+    memcpy(footer + SNAPSHOT_FOOTER_DIGEST, digest.bytes, sizeof digest.bytes);
+    put_u64le(footer + SNAPSHOT_FOOTER_CHECKSUM,
+              checksum64(footer, SNAPSHOT_FOOTER_CHECKSUM,
+                         get_u64le(file + SNAPSHOT_CHECKSUM)));
 }

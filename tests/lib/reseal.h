@@ -45,4 +45,12 @@ void reseal_unit_begin(struct reseal_unit *unit, const char *path,
 /* Seal it, write it where it was, and free the memory. */
 void reseal_unit_end(struct reseal_unit *unit);
 
+/* Parts of a snapshot in memory (snapshot/format.h). The header's checksum seeds
+ * the others: seal it first. */
+void reseal_snapshot_header(uint8_t *file);
+/* The block at `offset`, of as many bytes as it claims to have. */
+void reseal_snapshot_block(uint8_t *file, size_t file_bytes, size_t offset);
+/* The digest too. */
+void reseal_snapshot_footer(uint8_t *file, size_t file_bytes);
+
 #endif
