@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/status.h"
 
 enum {
     BASE_VALUE_HEADER_BYTES = 12,
@@ -60,6 +61,25 @@ bool base_value_decode(struct bytes stored, struct base_value *value_out);
 
 /* True if the check holds for `key`. */
 bool base_value_verify(struct bytes key, const struct base_value *value);
+
+/*
+ * Both, of what is stored for `key` in `where` ("index", or a file's name). The
+ * one message for a value that cannot be trusted names table and key, cut if
+ * they are long; bytes that are not printable turn it into hex digits:
+ *
+ *     index: table "topics", key "orders": check mismatch
+ *     index: table "topics", key 00ff: shorter than its header
+ *     index: row of table "topics": check mismatch
+ */
+enum stele_status base_value_read(const char *where, struct bytes key,
+                                  struct bytes stored,
+                                  struct base_value *value_out,
+                                  struct stele_error *error) STELE_MUST_CHECK;
+
+/* That message, for other damage of the entry `key`; CORRUPT. */
+enum stele_status base_entry_damaged(const char *where, struct bytes key,
+                                     const char *damage,
+                                     struct stele_error *error);
 
 void table_row_encode(const struct table_row *row,
                       uint8_t target[BASE_VALUE_TABLE_ROW_BYTES]);

@@ -274,6 +274,7 @@ static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
     const struct memtable_version *candidate = NULL;
     struct base_value base;
     uint64_t base_lsn_min = 0;
+    enum stele_status status;
 
     *skip_out = NULL;
     for (int index = 0; index < STATE_LAYERS; index++) {
@@ -302,13 +303,10 @@ static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
         bytes_compare(cursor->base_entry.key, key) != 0) {
         return STELE_NOT_FOUND;
     }
-    if (!base_value_decode(cursor->base_entry.stored, &base) ||
-        !base_value_verify(key, &base)) {
-        const size_t table_bytes = base_key_table_bytes(key);
-
-        return error_set(error, STELE_CORRUPT,
-                         "index: a value in table %.*s fails its check",
-                         (int)table_bytes, (const char *)key.data);
+    status =
+        base_value_read("index", key, cursor->base_entry.stored, &base, error);
+    if (status != STELE_OK) {
+        return status;
     }
     if (base.lsn < base_lsn_min) {
         /* The newest of the two that cover the key. */

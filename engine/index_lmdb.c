@@ -38,8 +38,6 @@ enum {
     FILE_MODE = 0600,
     MAP_BYTES_UNIT = 64 * 1024, /* A multiple of every page size. */
     MAP_BYTES_FALLBACK_MIN = 64 * 1024 * 1024,
-    KEY_TEXT_BYTES = 48,
-    TABLE_TEXT_BYTES = BASE_TABLE_NAME_BYTES_MAX + 4,
 };
 
 struct index {
@@ -148,54 +146,6 @@ static enum stele_status fail(const char *name, int mdb_result,
     return fail_as(status_of(mdb_result), name, mdb_result, what, error);
 }
 
-/* The bytes as printable text, the rest as \xNN, cut with "..." if too long. */
-static void escape(struct bytes bytes, char *text, size_t text_bytes)
-{
-    enum { ESCAPED_BYTES = 4, ELLIPSIS_BYTES = 3 };
-    const uint8_t *source = bytes.data;
-    size_t used = 0;
-
-    for (size_t index = 0; index < bytes.size; index++) {
-        const uint8_t byte = source[index];
-        const bool plain =
-            byte >= ' ' && byte <= '~' && byte != '"' && byte != '\\';
-
-        if (used + ESCAPED_BYTES + ELLIPSIS_BYTES + 1 > text_bytes) {
-            used += (size_t)snprintf(text + used, text_bytes - used, "...");
-            break;
-        }
-        used += (size_t)snprintf(text + used, text_bytes - used,
-                                 plain ? "%c" : "\\x%02x", byte);
-    }
-    text[used] = '\0';
-}
-
-/* Report damage of the entry `key`: by table and key, as a person knows it. */
-static enum stele_status corrupt_entry(const struct index *index,
-                                       const char *what, struct bytes key,
-                                       const char *damage,
-                                       struct stele_error *error)
-{
-    const size_t table_bytes = base_key_table_bytes(key);
-    const size_t prefix_bytes = table_bytes == 0 ? 0 : table_bytes + 1;
-    const struct bytes table = {key.data, table_bytes};
-    const struct bytes rest = {(const uint8_t *)key.data + prefix_bytes,
-                               key.size - prefix_bytes};
-    char table_text[TABLE_TEXT_BYTES];
-    char key_text[KEY_TEXT_BYTES];
-
-    escape(table, table_text, sizeof table_text);
-    escape(rest, key_text, sizeof key_text);
-    if (table_bytes != 0 && rest.size == 0) {
-        return error_set(error, STELE_CORRUPT,
-                         "%s: %s: row of table \"%s\": %s", index->name, what,
-                         table_text, damage);
-    }
-    return error_set(error, STELE_CORRUPT,
-                     "%s: %s: table \"%s\", key \"%s\": %s", index->name, what,
-                     table_text, key_text, damage);
-}
-
 static bool key_is_reserved(struct bytes key)
 {
     return key.size > 0 && *(const uint8_t *)key.data == 0;
@@ -231,25 +181,6 @@ static enum stele_status check_stored_key(const struct index *index,
                          "%s: %s: a stored key of %zu bytes", index->name, what,
                          key.size);
     }
-    return STELE_OK;
-}
-
-static enum stele_status decode_entry(const struct index *index,
-                                      const char *what, struct bytes key,
-                                      struct bytes stored,
-                                      struct base_value *value_out,
-                                      struct stele_error *error)
-{
-    struct base_value value;
-
-    if (!base_value_decode(stored, &value)) {
-        return corrupt_entry(index, what, key, "shorter than its header",
-                             error);
-    }
-    if (!base_value_verify(key, &value)) {
-        return corrupt_entry(index, what, key, "check mismatch", error);
-    }
-    *value_out = value;
     return STELE_OK;
 }
 
@@ -891,7 +822,7 @@ enum stele_status index_reader_get(struct index_reader *reader,
     if (result != 0) {
         return fail(index->name, result, "get", error);
     }
-    return decode_entry(index, "get", key, to_bytes(stored), value_out, error);
+    return base_value_read("index", key, to_bytes(stored), value_out, error);
 }
 
 enum stele_status index_reader_entry_count(struct index_reader *reader,
@@ -1199,8 +1130,7 @@ enum stele_status index_writer_get(struct index_writer *writer,
     if (result != 0) {
         return writer_fail(writer, result, "get", error);
     }
-    return decode_entry(writer->index, "get", key, to_bytes(stored), value_out,
-                        error);
+    return base_value_read("index", key, to_bytes(stored), value_out, error);
 }
 
 enum stele_status index_writer_put(struct index_writer *writer,
@@ -1265,7 +1195,7 @@ static enum stele_status sweep_entry(struct index_writer *writer,
     bool delete_it = false;
     struct base_value value;
     enum stele_status status =
-        decode_entry(writer->index, "sweep", key, stored, &value, error);
+        base_value_read("index", key, stored, &value, error);
     int result;
 
     if (status != STELE_OK) {

@@ -175,6 +175,83 @@ static void a_table_name_has_at_most_63_bytes(void **state)
     assert_int_equal(base_key_table_bytes((struct bytes){key, sizeof key}), 0);
 }
 
+/* ---- In words ---------------------------------------------------------------- */
+
+static const char *message_of(struct bytes key, struct bytes stored)
+{
+    static struct stele_error error;
+    struct base_value value;
+
+    assert_int_equal(base_value_read("index", key, stored, &value, &error),
+                     STELE_CORRUPT);
+    assert_int_equal(error.status, STELE_CORRUPT);
+    return error.message;
+}
+
+static void what_can_be_trusted_is_read(void **state)
+{
+    struct stele_error error;
+    struct base_value value;
+
+    (void)state;
+    assert_int_equal(base_value_read("index", BYTES("topics\0a"),
+                                     (struct bytes){golden, sizeof golden},
+                                     &value, &error),
+                     STELE_OK);
+    assert_int_equal(value.lsn, LSN);
+    assert_memory_equal(value.value.data, "value", 5);
+}
+
+static void damage_is_told_by_table_and_key(void **state)
+{
+    const struct bytes wrong = {golden, sizeof golden};
+
+    (void)state;
+    assert_string_equal(
+        message_of(BYTES("topics\0orders"), wrong),
+        "index: table \"topics\", key \"orders\": check mismatch");
+    assert_string_equal(message_of(BYTES("topics\0"), wrong),
+                        "index: row of table \"topics\": check mismatch");
+    assert_string_equal(
+        message_of(BYTES("topics"), wrong),
+        "index: key \"topics\" without a table: check mismatch");
+    assert_string_equal(message_of(BYTES("topics\0a"), BYTES("short")),
+                        "index: table \"topics\", key \"a\": shorter than its "
+                        "header");
+}
+
+static void names_that_are_not_printable_are_told_in_hex(void **state)
+{
+    const struct bytes wrong = {golden, sizeof golden};
+
+    (void)state;
+    assert_string_equal(message_of(BYTES("t\0a\0b\n"), wrong),
+                        "index: table \"t\", key 6100620a: check mismatch");
+    assert_string_equal(message_of(BYTES("\xfft\0a"), wrong),
+                        "index: table ff74, key \"a\": check mismatch");
+}
+
+static void however_long_they_are_the_message_keeps_its_end(void **state)
+{
+    static const uint8_t firsts[] = {'x', 0xff};
+
+    (void)state;
+    for (size_t table = 0; table < 2; table++) {
+        for (size_t rest = 0; rest < 2; rest++) {
+            uint8_t key[BASE_KEY_BYTES_MAX];
+            const char *message;
+
+            memset(key, firsts[table], BASE_TABLE_NAME_BYTES_MAX);
+            key[BASE_TABLE_NAME_BYTES_MAX] = '\0';
+            memset(key + BASE_TABLE_NAME_BYTES_MAX + 1, firsts[rest],
+                   sizeof key - BASE_TABLE_NAME_BYTES_MAX - 1);
+            message = message_of((struct bytes){key, sizeof key},
+                                 (struct bytes){golden, sizeof golden});
+            assert_non_null(strstr(message, "...: check mismatch"));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +267,10 @@ int main(void)
         cmocka_unit_test(the_table_name_of_a_key_ends_at_its_first_zero),
         cmocka_unit_test(a_key_without_a_table_has_a_name_of_no_bytes),
         cmocka_unit_test(a_table_name_has_at_most_63_bytes),
+        cmocka_unit_test(what_can_be_trusted_is_read),
+        cmocka_unit_test(damage_is_told_by_table_and_key),
+        cmocka_unit_test(names_that_are_not_printable_are_told_in_hex),
+        cmocka_unit_test(however_long_they_are_the_message_keeps_its_end),
     };
 
     return cmocka_run_group_tests_name("engine/base_value", tests, NULL, NULL);

@@ -65,19 +65,6 @@ static enum stele_status check_key(struct bytes key, struct stele_error *error)
     return STELE_OK;
 }
 
-static enum stele_status decode(struct bytes key, struct bytes stored,
-                                struct base_value *value_out,
-                                struct stele_error *error)
-{
-    struct base_value value;
-
-    if (!base_value_decode(stored, &value) || !base_value_verify(key, &value)) {
-        return error_set(error, STELE_CORRUPT, "index: check mismatch");
-    }
-    *value_out = value;
-    return STELE_OK;
-}
-
 static enum stele_status look_up(const struct sim_map *map, struct bytes key,
                                  struct base_value *value_out,
                                  struct stele_error *error)
@@ -91,7 +78,7 @@ static enum stele_status look_up(const struct sim_map *map, struct bytes key,
     if (!sim_map_get(map, key, &stored)) {
         return error_set(error, STELE_NOT_FOUND, "index: no such key");
     }
-    return decode(key, stored, value_out, error);
+    return base_value_read("index", key, stored, value_out, error);
 }
 
 static void put_position(struct sim_map *map, struct bytes key,
@@ -501,7 +488,8 @@ enum stele_status index_writer_sweep(struct index_writer *writer,
             memcpy(next_key, key.data, key.size);
             break;
         }
-        status = decode(key, sim_map_value(writer->map, place), &value, error);
+        status = base_value_read(
+            "index", key, sim_map_value(writer->map, place), &value, error);
         if (status != STELE_OK) {
             return status;
         }
