@@ -18,6 +18,7 @@
 #include "engine/base_value.h"
 #include "engine/ops.h"
 #include "engine/store.h"
+#include "engine/tally.h"
 #include "engine/view.h"
 #include "wal/reader.h"
 #include "wal/record.h"
@@ -32,6 +33,17 @@ struct verify {
     bool applying_seen;
 };
 
+/* A stele_verify_finding. */
+static void tell(void *context, const struct stele_error *problem)
+{
+    struct verify *verify = context;
+
+    verify->report.problems++;
+    if (verify->finding != NULL) {
+        verify->finding(verify->context, problem);
+    }
+}
+
 __attribute__((format(printf, 2, 3))) static void problem(struct verify *verify,
                                                           const char *format,
                                                           ...)
@@ -44,10 +56,7 @@ __attribute__((format(printf, 2, 3))) static void problem(struct verify *verify,
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     error_set(&error, STELE_CORRUPT, "%s", text);
-    verify->report.problems++;
-    if (verify->finding != NULL) {
-        verify->finding(verify->context, &error);
-    }
+    tell(verify, &error);
 }
 
 /* ---- The log ------------------------------------------------------------------ */
@@ -205,87 +214,19 @@ static enum stele_status verify_log(struct verify *verify,
 
 /* ---- The index ------------------------------------------------------------------- */
 
-struct table_tally {
-    struct bytes row_key; /* Borrowed from the reader; size 0: none. */
-    struct table_row claimed;
-    struct table_row counted;
-};
-
-static void close_table(struct verify *verify, const struct table_tally *tally)
-{
-    const int name_bytes =
-        tally->row_key.size == 0 ? 0 : (int)tally->row_key.size - 1;
-
-    if (tally->row_key.size == 0) {
-        return;
-    }
-    verify->report.index_tables++;
-    if (tally->claimed.count != tally->counted.count ||
-        tally->claimed.sum != tally->counted.sum) {
-        problem(verify,
-                "index: table %.*s has %" PRIu64 " keys with sum %016" PRIx64
-                ", its row says %" PRIu64 " with sum %016" PRIx64,
-                name_bytes, (const char *)tally->row_key.data,
-                tally->counted.count, tally->counted.sum, tally->claimed.count,
-                tally->claimed.sum);
-    }
-}
-
-static void verify_entry(struct verify *verify, const struct index_entry *entry,
-                         struct table_tally *tally)
-{
-    const size_t name_bytes = base_key_table_bytes(entry->key);
-    struct base_value value;
-
-    if (name_bytes == 0) {
-        problem(verify, "index: a key of %zu bytes without a table",
-                entry->key.size);
-        return;
-    }
-    if (!base_value_decode(entry->stored, &value) ||
-        !base_value_verify(entry->key, &value)) {
-        problem(verify,
-                "index: a value of table %.*s fails its check (key of %zu "
-                "bytes)",
-                (int)name_bytes, (const char *)entry->key.data,
-                entry->key.size - name_bytes - 1);
-        return;
-    }
-    if (entry->key.size == name_bytes + 1) {
-        close_table(verify, tally);
-        *tally = (struct table_tally){.row_key = entry->key};
-        if (!table_row_decode(value.value, &tally->claimed)) {
-            problem(verify, "index: the row of table %.*s has %zu bytes",
-                    (int)name_bytes, (const char *)entry->key.data,
-                    value.value.size);
-        }
-        return;
-    }
-    verify->report.index_items++;
-    if (tally->row_key.size != name_bytes + 1 ||
-        memcmp(tally->row_key.data, entry->key.data, name_bytes + 1) != 0) {
-        problem(verify, "index: a key of table %.*s, which has no row",
-                (int)name_bytes, (const char *)entry->key.data);
-        return;
-    }
-    tally->counted.count++;
-    tally->counted.sum += value.check;
-}
-
 /* The pages above the entries carry no check: a walk may pass an entry that a
  * lookup, led elsewhere by a damaged branch, does not find. */
 static void verify_lookup(struct verify *verify, struct bytes key)
 {
-    const size_t name_bytes = base_key_table_bytes(key);
     struct base_value ignored;
+    struct stele_error lost;
 
-    if (name_bytes > 0 && index_reader_get(verify->view->reader, key, &ignored,
-                                           NULL) == STELE_NOT_FOUND) {
-        problem(verify,
-                "index: a key of table %.*s is there, but is not found when it "
-                "is looked up (key of %zu bytes)",
-                (int)name_bytes, (const char *)key.data,
-                key.size - name_bytes - 1);
+    if (index_reader_get(verify->view->reader, key, &ignored, NULL) ==
+        STELE_NOT_FOUND) {
+        base_entry_damaged("index", key,
+                           "it is there, but is not found when looked up",
+                           &lost);
+        tell(verify, &lost);
     }
 }
 
@@ -293,7 +234,7 @@ static enum stele_status verify_index(struct verify *verify,
                                       struct stele_error *error)
 {
     const struct bytes everything = {"\x01", 1};
-    struct table_tally tally = {.row_key = {NULL, 0}};
+    struct tally tally;
     struct index_cursor *cursor;
     struct index_entry entry;
     enum stele_status status =
@@ -306,15 +247,22 @@ static enum stele_status verify_index(struct verify *verify,
         problem(verify, "index: %s is beyond the end of the log",
                 verify->applied_seen ? "applying" : "applied");
     }
+    tally_init(&tally, "index", tell, verify);
     status = index_cursor_seek(cursor, everything, &entry, error);
     while (status == STELE_OK) {
-        verify_entry(verify, &entry, &tally);
-        verify_lookup(verify, entry.key);
+        if (tally_add(&tally, entry.key, entry.stored, NULL) == STELE_OK) {
+            verify_lookup(verify, entry.key);
+        }
         status = index_cursor_next(cursor, &entry, error);
     }
-    close_table(verify, &tally);
     index_cursor_close(cursor);
-    return status == STELE_NOT_FOUND ? STELE_OK : status;
+    if (status != STELE_NOT_FOUND) {
+        return status;
+    }
+    status = tally_end(&tally, NULL); /* Told of already. */
+    verify->report.index_items = tally.totals.keys;
+    verify->report.index_tables = tally.totals.tables;
+    return status == STELE_CORRUPT ? STELE_OK : status;
 }
 
 enum stele_status stele_verify(struct stele *store,

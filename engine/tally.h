@@ -1,0 +1,53 @@
+/*
+ * engine/tally.h -- what a base holds, counted as its entries go by in key order,
+ * and compared with what the rows of its tables claim.
+ *
+ * Every value's check is verified; a table's count and sum of checks must be those
+ * in its row. The same for an index, a snapshot that is read, and one that is
+ * written.
+ */
+#ifndef ENGINE_TALLY_H
+#define ENGINE_TALLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "engine/base_value.h"
+#include "engine/stele.h"
+
+struct table_totals {
+    uint64_t tables;
+    uint64_t keys; /* Rows left out. */
+    uint64_t sum;  /* Of the keys' checks as they are stored, modulo 2^64. */
+};
+
+struct tally {
+    const char *where; /* Borrowed. Begins every message. */
+    stele_verify_finding *finding;
+    void *context;
+    struct table_totals totals; /* So far. */
+    /* The table that is passing by: its row's key; no bytes: none yet. */
+    uint8_t row_key[BASE_TABLE_NAME_BYTES_MAX + 1];
+    size_t row_key_bytes;
+    bool row_is_sound; /* Or nothing is compared with it. */
+    struct table_row claimed;
+    struct table_row counted;
+};
+
+/* `finding` (may be NULL) is told all that is wrong. */
+void tally_init(struct tally *tally, const char *where,
+                stele_verify_finding *finding, void *context);
+
+/* The next entry. CORRUPT: it, or the table that ends before it, is damaged; the
+ * message is of the first thing wrong. The tally goes on all the same. */
+enum stele_status tally_add(struct tally *tally, struct bytes key,
+                            struct bytes stored,
+                            struct stele_error *error) STELE_MUST_CHECK;
+
+/* That was the last one. CORRUPT: the last table is damaged. */
+enum stele_status tally_end(struct tally *tally,
+                            struct stele_error *error) STELE_MUST_CHECK;
+
+#endif
