@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/checkpoint.h"
+#include "engine/bases.h"
 #include "engine/enter.h"
 #include "engine/index_file.h"
-#include "engine/replay.h"
-#include "wal/unit.h"
+#include "engine/quarantine.h"
+#include "engine/rebuild.h"
+#include "engine/snapshots.h"
 
 enum {
     READERS_SPARE = 64, /* Leaders, verifiers, and other processes. */
-    SET_ASIDE_TRIES_MAX = 9999,
 };
 
 static struct index_options base_index_options(const struct stele *store)
@@ -247,138 +247,16 @@ static enum stele_status remove_index_tmp(struct stele *store,
 
 enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
 {
-    struct io_dir *quarantine = NULL;
-    struct io_file_info ignored;
-    bool renamed = false;
     enum stele_status status = remove_index_tmp(store, error);
 
     if (status == STELE_OK) {
-        status = io_info(store->dir, STORE_INDEX_NAME, &ignored, error);
-        if (status == STELE_NOT_FOUND) {
-            return STELE_OK;
-        }
-    }
-    if (status == STELE_OK) {
-        status = io_dir_create_in(store->dir, STORE_QUARANTINE_NAME, error);
-        if (status == STELE_EXISTS) {
-            status = STELE_OK;
-        }
-    }
-    if (status == STELE_OK) {
-        status = io_dir_open_in(store->dir, STORE_QUARANTINE_NAME, &quarantine,
-                                error);
-    }
-    for (int tries = 1; status == STELE_OK && tries <= SET_ASIDE_TRIES_MAX;
-         tries++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "index.%04d", tries);
-        status = io_info(quarantine, name, &ignored, error);
-        if (status == STELE_NOT_FOUND) {
-            status = io_rename(store->dir, STORE_INDEX_NAME, quarantine, name,
-                               error);
-            renamed = true;
-            break;
-        }
-    }
-    if (status == STELE_OK) {
-        status = renamed ? io_dir_sync(quarantine, error)
-                         : error_set(error, STELE_IO,
-                                     "quarantine/ holds %d indexes already",
-                                     SET_ASIDE_TRIES_MAX);
-    }
-    if (status == STELE_OK) {
         /* Before a new index/ gets the name. */
-        status = io_dir_sync(store->dir, error);
+        status = quarantine_move(store, store->dir, STORE_INDEX_NAME, error);
     }
-    io_dir_close(quarantine);
-    return status == STELE_OK
-               ? STELE_OK
-               : error_wrap(error, status, "set the index aside");
+    return status == STELE_NOT_FOUND ? STELE_OK : status;
 }
 
 /* ---- Rebuilding ------------------------------------------------------------------ */
-
-/* The index under construction, and the part of the log that is not in it. */
-struct rebuild {
-    struct stele *store;
-    struct index *index;
-    struct wal_position applied;
-    struct wal_position read; /* In `replay`, the records after `applied`. */
-    struct replay replay;
-};
-
-static enum stele_status fresh_memtable(struct rebuild *rebuild,
-                                        struct stele_error *error)
-{
-    memtable_unref(rebuild->replay.memtable);
-    rebuild->replay.memtable = NULL;
-    replay_deinit(&rebuild->replay);
-    return memtable_create(rebuild->store->options.memtable_bytes,
-                           rebuild->store->hash_seed, &rebuild->replay.memtable,
-                           error);
-}
-
-static enum stele_status flush(struct rebuild *rebuild,
-                               struct stele_error *error)
-{
-    const struct state_layer layer = {.memtable = rebuild->replay.memtable,
-                                      .ranges = rebuild->replay.ranges};
-    struct checkpoint *checkpoint;
-    enum stele_status status = checkpoint_create(
-        rebuild->index, &layer, &rebuild->applied, &rebuild->read,
-        rebuild->store->tuning.checkpoint_pages_max, &checkpoint, error);
-    bool done = false;
-
-    if (status != STELE_OK) {
-        return status;
-    }
-    while (status == STELE_OK && !done) {
-        status = checkpoint_step(checkpoint, UINT64_MAX, &done, error);
-    }
-    checkpoint_destroy(checkpoint);
-    if (status == STELE_OK) {
-        rebuild->applied = rebuild->read;
-        status = fresh_memtable(rebuild, error);
-    }
-    return status;
-}
-
-/* Replay the log from the start, a memtable at a time. What is left in the last
- * one is replayed again by the open itself. */
-static enum stele_status fill(struct rebuild *rebuild,
-                              struct stele_error *error)
-{
-    struct stele *store = rebuild->store;
-    struct wal_reader reader;
-    enum stele_status status = fresh_memtable(rebuild, error);
-
-    if (status == STELE_OK) {
-        status =
-            wal_reader_open(&reader, store->wal_dir, &rebuild->read,
-                            store->anchor.segment_oldest, IO_OPEN_READ, error);
-    }
-    if (status != STELE_OK) {
-        return status;
-    }
-    while (status == STELE_OK &&
-           rebuild->read.unit < store->recovery.end.unit) {
-        struct wal_reader_unit unit;
-
-        status = wal_reader_next_whole(&reader, &unit,
-                                       "was when recovery read it", error);
-        if (status == STELE_OK) {
-            status = replay_unit(&rebuild->replay, &unit, error);
-            rebuild->read = unit.position;
-        }
-        if (status == STELE_OK && memtable_bytes(rebuild->replay.memtable) >=
-                                      store->options.memtable_bytes) {
-            status = flush(rebuild, error);
-        }
-    }
-    wal_reader_close(&reader);
-    return status;
-}
 
 static void name_index(struct wal_anchor *anchor, const void *context)
 {
@@ -391,40 +269,86 @@ static void name_index(struct wal_anchor *anchor, const void *context)
     anchor->index_suspect = false;
 }
 
-static enum stele_status build(struct stele *store, struct stele_error *error)
+/* In index.tmp/, from this base. */
+static enum stele_status build_from(struct stele *store,
+                                    const struct base_item *base,
+                                    bool *base_damaged_out,
+                                    struct stele_error *error)
 {
-    const struct index_options options = base_index_options(store);
-    const struct index_identity identity = {
-        .uuid = store->uuid,
-        .generation = store->anchor.index_generation + 1,
+    struct rebuild_plan plan = {
+        .options = base_index_options(store),
+        .identity = {.uuid = store->uuid,
+                     .generation = store->anchor.index_generation + 1},
+        .base = base,
+        .snapshot_dir = store->snapshot_dir,
+        .wal_dir = store->wal_dir,
+        .segment_oldest = store->anchor.segment_oldest,
+        .unit_last = store->recovery.end.unit,
+        .lsn_last = UINT64_MAX,
+        .tail = REBUILD_LEAVE_TAIL,
+        .memtable_bytes = store->options.memtable_bytes,
+        .hash_seed = store->hash_seed,
+        .pages_max = store->tuning.checkpoint_pages_max,
     };
-    struct rebuild rebuild = {
-        .store = store,
-        .applied = wal_anchor_origin(&store->anchor),
-        .read = wal_anchor_origin(&store->anchor),
-    };
-    struct io_dir *dir = NULL;
-    enum stele_status status =
-        io_dir_create_in(store->dir, STORE_INDEX_TMP_NAME, error);
+    enum stele_status status = remove_index_tmp(store, error);
 
+    *base_damaged_out = false;
     if (status == STELE_OK) {
-        status = io_dir_open_in(store->dir, STORE_INDEX_TMP_NAME, &dir, error);
+        status = io_dir_create_in(store->dir, STORE_INDEX_TMP_NAME, error);
     }
     if (status == STELE_OK) {
         status =
-            index_create(dir, &options, &identity, &rebuild.applied, error);
+            io_dir_open_in(store->dir, STORE_INDEX_TMP_NAME, &plan.dir, error);
     }
     if (status == STELE_OK) {
-        status = index_open(dir, &options, &rebuild.index, error);
+        status = rebuild_index(&plan, base_damaged_out, error);
     }
-    io_dir_close(dir);
-    if (status == STELE_OK) {
-        status = fill(&rebuild, error);
-    }
-    index_close(rebuild.index);
-    memtable_unref(rebuild.replay.memtable);
-    replay_deinit(&rebuild.replay);
+    io_dir_close(plan.dir);
     return status;
+}
+
+/* From the newest base that is sound to its last byte. One that is not is set aside,
+ * and the next older one and the longer log are used. */
+static enum stele_status build(struct stele *store, struct stele_error *error)
+{
+    for (;;) {
+        const struct base_item *base;
+        struct stele_error failure = {0};
+        struct bases bases;
+        bool damaged;
+        enum stele_status status = bases_read(
+            store->snapshot_dir, store->wal_dir, &store->anchor, &bases, error);
+
+        if (status != STELE_OK) {
+            return status;
+        }
+        base = bases_newest(&bases, store->recovery.end.lsn);
+        if (base == NULL) {
+            bases_free(&bases);
+            return store->snapshot_error.status == STELE_OK
+                       ? error_set(error, STELE_CORRUPT,
+                                   "row E: no base is left")
+                       : error_set(error, STELE_CORRUPT,
+                                   "row E: no base is left: %.180s",
+                                   store->snapshot_error.message);
+        }
+        status = build_from(store, base, &damaged, &failure);
+        if (status != STELE_OK && damaged) {
+            failure.status = status;
+            store->snapshot_error = failure;
+            status = snapshots_set_aside(store, base->lsn, error);
+            bases_free(&bases);
+            if (status != STELE_OK) {
+                return status;
+            }
+            continue;
+        }
+        if (status != STELE_OK && error != NULL) {
+            *error = failure;
+        }
+        bases_free(&bases);
+        return status;
+    }
 }
 
 enum stele_status base_rebuild(struct stele *store, struct stele_error *error)

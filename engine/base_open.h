@@ -7,8 +7,8 @@
  * time: a copy is another file), a regular one of the store's owner (or our own)
  * without a second name, and as long as its meta page
  * claims (engine/index_file.h). Then its uuid, generation and positions must check
- * against the log. Otherwise it is set aside in quarantine/ and built anew: the
- * log is the truth, the index is expendable.
+ * against the log. Otherwise it is set aside in quarantine/ and built anew, from the
+ * newest snapshot and the log: the index is expendable.
  */
 #ifndef ENGINE_BASE_OPEN_H
 #define ENGINE_BASE_OPEN_H
@@ -32,8 +32,9 @@ enum stele_status base_set_aside(struct stele *store,
                                  struct stele_error *error) STELE_MUST_CHECK;
 
 /*
- * Build index.tmp/ from the log, up to less than a memtable before its end, make
- * it index/, name it in ANCHOR and open it. Killed on the way, it starts over.
+ * Build index.tmp/ from the newest sound base and the log, up to less than a memtable
+ * before its end (engine/rebuild.h), name it in ANCHOR, make it index/ and open it.
+ * Killed on the way, it starts over.
  */
 enum stele_status base_rebuild(struct stele *store,
                                struct stele_error *error) STELE_MUST_CHECK;

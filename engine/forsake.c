@@ -6,9 +6,11 @@
 #include "engine/commit.h"
 #include "engine/follow.h"
 #include "engine/registry.h"
+#include "engine/snapshots.h"
 
 static void forsake_writing(struct stele *store)
 {
+    snapshots_forsake(store);
     index_forsake(store->index);
     if (commit_queue_forsake(store)) {
         wal_writer_forsake(store->writer);
@@ -34,6 +36,7 @@ void store_forsake(struct stele *store)
         forsake_writing(store);
     }
     wal_anchor_close(&store->anchor_file);
+    io_dir_close(store->snapshot_dir);
     io_dir_close(store->wal_dir);
     io_dir_close(store->dir);
     registry_release(store->registry);

@@ -185,6 +185,12 @@ enum stele_status index_writer_put(struct index_writer *writer,
                                    const struct base_value *value,
                                    struct stele_error *error) STELE_MUST_CHECK;
 
+/* Bulk loading: `key` is above every key there is; `stored` are the bytes of a base
+ * value, verified by the caller. */
+enum stele_status index_writer_append(
+    struct index_writer *writer, struct bytes key, struct bytes stored,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* Deleting what is not there is OK. */
 enum stele_status index_writer_delete(
     struct index_writer *writer, struct bytes key,

@@ -1162,6 +1162,23 @@ enum stele_status index_writer_put(struct index_writer *writer,
     return STELE_OK;
 }
 
+enum stele_status index_writer_append(struct index_writer *writer,
+                                      struct bytes key, struct bytes stored,
+                                      struct stele_error *error)
+{
+    MDB_val key_val = to_val(key);
+    MDB_val stored_val = to_val(stored);
+    enum stele_status status = writer_prepare(writer, key, error);
+    int result;
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    result = mdb_cursor_put(writer->cursor, &key_val, &stored_val, MDB_APPEND);
+    return result == 0 ? STELE_OK
+                       : writer_fail(writer, result, "append", error);
+}
+
 enum stele_status index_writer_delete(struct index_writer *writer,
                                       struct bytes key,
                                       struct stele_error *error)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
+#include "engine/snapshots.h"
 
 enum {
     NS_PER_MS = 1000000,
@@ -244,6 +245,34 @@ static void rest(struct stele *store)
     mutex_unlock(&store->keeper_mutex);
 }
 
+/* A snapshot under way goes on by a step. How long to leave the disk to others
+ * before the next, in ms; BASE_TICK_MS: there is none. */
+static uint64_t tend_snapshot(struct stele *store)
+{
+    struct stele_error ignored; /* Told in the statistics, and to who waits. */
+
+    if (store->snapshot_run == NULL) {
+        return BASE_TICK_MS;
+    }
+    if (snapshots_advance(store, store->tuning.snapshot_step_bytes, &ignored) !=
+            STELE_OK ||
+        store->snapshot_run == NULL) {
+        return BASE_TICK_MS;
+    }
+    return snapshots_are_late(store) ? 0 : store->tuning.checkpoint_pause_ms;
+}
+
+/* Between two checkpoints: the index is the state of one LSN. */
+static void begin_snapshot_if_due(struct stele *store)
+{
+    struct stele_error ignored;
+
+    if (store->snapshot_run == NULL && snapshots_due(store) &&
+        snapshots_begin(store, &ignored) != STELE_OK) {
+        return; /* Tried again later. */
+    }
+}
+
 static enum stele_status drain(struct stele *store, struct stele_error *error)
 {
     struct checkpoint *checkpoint;
@@ -259,6 +288,8 @@ static enum stele_status drain(struct stele *store, struct stele_error *error)
             pause_ns(store) == 0 ? UINT64_MAX
                                  : store->tuning.checkpoint_ops_per_pause,
             &done, error);
+        /* Both go on, however much is committed. */
+        (void)tend_snapshot(store);
         if (status == STELE_OK && !done) {
             rest(store);
         }
@@ -286,6 +317,15 @@ static void *base_keeper_main(void *context)
         } else if (frozen) {
             wait_ms = drain(store, &error) == STELE_OK ? 0 : RETRY_MS;
         }
+        if (atomic_load(&store->poisoned)) {
+            snapshots_abort(store);
+        } else {
+            uint64_t snapshot_wait_ms;
+
+            begin_snapshot_if_due(store);
+            snapshot_wait_ms = tend_snapshot(store);
+            wait_ms = wait_ms < snapshot_wait_ms ? wait_ms : snapshot_wait_ms;
+        }
         state_sweep(&store->publisher);
         if (++ticks % READER_CHECK_TICKS == 0 &&
             index_reader_check(store->index, &error) != STELE_OK) {
@@ -294,10 +334,15 @@ static void *base_keeper_main(void *context)
         mutex_lock(&store->keeper_mutex);
         if (store->stopping) {
             mutex_unlock(&store->keeper_mutex);
+            snapshots_abort(store);
             return NULL;
         }
-        /* Frozen since we looked, so that nobody's signal was waited for. */
-        unseen = store->frozen && !frozen && !store->index_dead;
+        /* Frozen, or a snapshot asked for, since we looked, so that nobody's
+         * signal was waited for. */
+        unseen = !store->index_dead &&
+                 ((store->frozen && !frozen) ||
+                  (store->snapshot_hurry > 0 && store->snapshot_run == NULL &&
+                   store->snapshot_last.lsn < store->applied.lsn));
         if (wait_ms > 0 && !unseen) {
             condition_wait_for(&store->base_work, &store->keeper_mutex,
                                wait_ms * NS_PER_MS);
@@ -344,6 +389,7 @@ enum stele_status keepers_start(struct stele *store, struct stele_error *error)
 void keepers_stop(struct stele *store)
 {
     if (!store->keepers_started) {
+        snapshots_abort(store);
         return;
     }
     mutex_lock(&store->keeper_mutex);

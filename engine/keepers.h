@@ -5,7 +5,8 @@
  *                   relaxed_sync_ms; writes ANCHOR after a short idle, and
  *                   freezes the memtable after a long one; leads when only
  *                   asynchronous commits are queued.
- *     base keeper   checkpoints; looks for reader slots of dead processes. It
+ *     base keeper   checkpoints; takes snapshots, removes what they make
+ *                   superfluous; looks for reader slots of dead processes. It
  *                   never takes the log role, whose holder may wait for it.
  *
  * All signals are blocked in both.
@@ -29,7 +30,7 @@ uint64_t keepers_tend_log(struct stele *store);
 void keepers_kick_log(struct stele *store);
 
 /* Both have returned: nothing happens by itself any more. A checkpoint under
- * way is left where it is, between two transactions. */
+ * way is left where it is, between two transactions; a snapshot is given up. */
 void keepers_stop(struct stele *store);
 
 #endif

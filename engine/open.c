@@ -13,6 +13,7 @@
 #include "engine/open.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/numbered.h"
@@ -22,6 +23,8 @@
 #include "engine/follow.h"
 #include "engine/keepers.h"
 #include "engine/replay.h"
+#include "engine/retention.h"
+#include "engine/snapshots.h"
 #include "engine/verdict.h"
 #include "wal/segment.h"
 
@@ -114,6 +117,13 @@ enum stele_status open_anchor(struct stele *store, struct stele_error *error)
             status = error_set(error, STELE_CORRUPT, "row E: wal/ is missing");
         }
     }
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME,
+                                &store->snapshot_dir, error);
+        if (status == STELE_NOT_FOUND) {
+            status = STELE_OK; /* Reading needs none. */
+        }
+    }
     return status;
 }
 
@@ -130,29 +140,30 @@ static void drop_index(struct stele *store)
 static enum stele_status sync_directories(struct stele *store,
                                           struct stele_error *error)
 {
-    struct io_dir *snapshot_dir;
     /* A name that was seen is not a durable name: an earlier process may have
      * died between a rename and its directory sync. */
     enum stele_status status = io_dir_sync(store->wal_dir, error);
 
     if (status == STELE_OK) {
-        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME, &snapshot_dir,
-                                error);
-        if (status == STELE_OK) {
-            status = io_dir_sync(snapshot_dir, error);
-            io_dir_close(snapshot_dir);
-        } else if (status == STELE_NOT_FOUND) {
-            status =
-                error_set(error, STELE_CORRUPT, "row E: snapshot/ is missing");
-        }
+        status =
+            store->snapshot_dir == NULL
+                ? error_set(error, STELE_CORRUPT, "row E: snapshot/ is missing")
+                : io_dir_sync(store->snapshot_dir, error);
     }
     return status == STELE_OK ? io_dir_sync(store->dir, error) : status;
 }
 
+struct possession {
+    const struct stele *store;
+    uint64_t snapshots[WAL_ANCHOR_SNAPSHOTS]; /* Those that still count. */
+};
+
 static void declare_open(struct wal_anchor *anchor, const void *context)
 {
-    const struct stele *store = context;
+    const struct possession *possession = context;
+    const struct stele *store = possession->store;
 
+    memcpy(anchor->snapshots, possession->snapshots, sizeof anchor->snapshots);
     anchor->incarnation = store->incarnation;
     anchor->clean = false;
     anchor->lsn_floor = store->lsn_last;
@@ -164,6 +175,7 @@ static enum stele_status take_possession(struct stele *store,
                                          struct stele_error *error)
 {
     const struct wal_recovery *recovery = &store->recovery;
+    struct possession possession = {.store = store};
     enum stele_status status = sync_directories(store, error);
 
     if (status == STELE_OK) {
@@ -179,6 +191,9 @@ static enum stele_status take_possession(struct stele *store,
     if (status == STELE_OK) {
         status = numbered_remove_temporaries(store->wal_dir, error);
     }
+    if (status == STELE_OK) {
+        status = snapshots_settle(store, possession.snapshots, error);
+    }
     if (status != STELE_OK) {
         return status;
     }
@@ -192,7 +207,7 @@ static enum stele_status take_possession(struct stele *store,
     store->incarnation = store->anchor.incarnation + 1;
     /* "Not clean", and where this incarnation's LSNs start, must be durable
      * before its first unit. */
-    status = store_write_anchor(store, declare_open, store, error);
+    status = store_write_anchor(store, declare_open, &possession, error);
     if (status == STELE_OK) {
         /* What the hint says is from another life. */
         status = wal_hint_write(&store->anchor_file, store->incarnation,
@@ -202,6 +217,9 @@ static enum stele_status take_possession(struct stele *store,
         } else if (status == STELE_NO_SPACE) {
             status = STELE_OK; /* Advice: the next commit writes it. */
         }
+    }
+    if (status == STELE_OK) {
+        status = retention_remove_leftovers(store, error);
     }
     return status == STELE_OK ? enter_declare(store, error) : status;
 }

@@ -49,6 +49,9 @@ void store_tuning_init(struct store_tuning *tuning)
         .checkpoint_pause_ms = 20,
         .range_fragments_max = 16384,
         .idle_anchor_ms = 100,
+        .snapshot_log_bytes = STORE_LOG_BYTES_PER_SNAPSHOT,
+        .snapshot_step_bytes = 1 << 20,
+        .snapshot_retry_ms = 30000,
     };
 }
 

@@ -101,11 +101,16 @@ static void read_keeper_stats(struct stele *store, struct stele_stats *stats)
     stats->lsn_applied = store->applied.lsn;
     stats->lsn_applying = store->applying.lsn;
     stats->last_checkpoint_error = store->checkpoint_error;
+    stats->last_snapshot_error = store->snapshot_error;
     mutex_unlock(&store->keeper_mutex);
     stats->checkpoints = atomic_load(&store->stat_checkpoints);
     stats->checkpoint_transactions =
         atomic_load(&store->stat_checkpoint_transactions);
     stats->checkpoint_failures = atomic_load(&store->stat_checkpoint_failures);
+    stats->snapshots_taken = atomic_load(&store->stat_snapshots);
+    stats->snapshot_failures = atomic_load(&store->stat_snapshot_failures);
+    stats->snapshot_bytes_done = atomic_load(&store->stat_snapshot_bytes_done);
+    stats->segments_removed = atomic_load(&store->stat_segments_removed);
     stats->groups_withdrawn = atomic_load(&store->stat_groups_withdrawn);
     stats->range_splits = atomic_load(&store->stat_range_splits);
     stats->records_written = atomic_load(&store->stat_records);
@@ -209,6 +214,8 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
     found.incarnation = store->anchor.incarnation;
     found.segment_first = store->anchor.segment_oldest;
     found.segment_last = store->anchor.segment_last;
+    memcpy(found.snapshot_lsns, store->anchor.snapshots,
+           sizeof found.snapshot_lsns);
     mutex_unlock(&store->anchor_mutex);
     found.segment_bytes = store->segment_bytes;
     found.index_rebuilt = store->index_rebuilt;

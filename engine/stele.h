@@ -91,6 +91,13 @@ enum stele_open_mode {
                               only in an index/lock.mdb that is there. */
 };
 
+/* How far a long step has come: 0 .. `total` bytes or records (`total` 0: unknown).
+ * `step` names it, "rebuilding the index" and the like, and is valid during the
+ * call. Called now and then by the thread that works; must not call into the
+ * store. */
+typedef void stele_progress(void *context, const char *step, uint64_t done,
+                            uint64_t total);
+
 /* Always start from stele_options_init(): it sets `size`, which tells the
  * library which fields the caller's header had, and the defaults. */
 struct stele_options {
@@ -117,6 +124,11 @@ struct stele_options {
      * which returns STELE_EXPIRED. 0: never. While it is set, stele_view_get()
      * is refused with STELE_INVALID: its value would outlive the call. */
     uint32_t view_age_max_ms;
+
+    /* Keep at least so many bytes of the log, and everything younger than so many
+     * milliseconds, beyond what is needed (see "Retention"). 0: no more. */
+    uint64_t retain_log_bytes;
+    uint64_t retain_log_ms;
 
     /* Refuse to open a store that ends before this LSN: what the caller knows
      * to have been acknowledged. 0: unknown. */
@@ -328,6 +340,21 @@ STELE_API enum stele_status stele_sync(
 STELE_API enum stele_status stele_checkpoint(
     struct stele *store, struct stele_error *error) STELE_MUST_CHECK;
 
+/*
+ * Take a snapshot of the state at the LSN visible at the time of the call, or a
+ * later one, and return its LSN (`lsn_out` may be NULL): a checkpoint, then one file
+ * in snapshot/, read back and verified before it counts. Afterwards what two
+ * snapshots make superfluous is removed (see "Retention"). Commits and reads go on.
+ * The store does this by itself when the log since the last one exceeds max(64 MiB,
+ * that snapshot's size). Never needed for durability. STELE_OK with nothing done if
+ * there is one of that LSN. STELE_NO_SPACE: given up, nothing is left of it and nothing
+ * was removed. STELE_CORRUPT: a value in the index fails its check; no snapshot is
+ * made of that.
+ */
+STELE_API enum stele_status stele_snapshot(
+    struct stele *store, uint64_t *lsn_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* The LSN of the batch with this tag, looking from `lsn_from` on. NOT_FOUND: no
  * such batch is in the log. Reads the log: for after a crash, not for every
  * day. */
@@ -491,10 +518,68 @@ struct stele_stats {
     /* What to know about the file system: that it is in memory, layered over
      * another, or a network's. Static; NULL: nothing. */
     const char *fs_warning;
+
+    uint64_t snapshots_taken; /* By this handle. */
+    uint64_t snapshot_failures;
+    uint64_t snapshot_lsns[2]; /* Those that count, the newer first; 0: none. */
+    /* Of the one under way: 0, or bytes written and read back so far. */
+    uint64_t snapshot_bytes_done;
+    uint64_t segments_removed;
+    struct stele_error last_snapshot_error; /* .status OK: the last worked. */
 };
 
 STELE_API enum stele_status stele_stats(
     struct stele *store, struct stele_stats *stats,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* ---- Retention ------------------------------------------------------------
+ *
+ * The log is kept whole until there are two verified snapshots; then back to the
+ * older one, to what is in the index, and to what options or holds keep. So the
+ * index can always be built anew, also when the newest snapshot is damaged.
+ */
+
+/* Why a segment of the log is there. */
+enum stele_kept {
+    STELE_KEPT_CURRENT,   /* It is being written, or prepared for that. */
+    STELE_KEPT_SNAPSHOTS, /* There are fewer than two snapshots. */
+    STELE_KEPT_SNAPSHOT,  /* The log from the older of two, at `lsn`. */
+    STELE_KEPT_INDEX,     /* The index holds no more than up to `lsn`. */
+    STELE_KEPT_HELD,      /* The log from `lsn` on is held. */
+    STELE_KEPT_BYTES,     /* retain_log_bytes */
+    STELE_KEPT_TIME,      /* retain_log_ms */
+    STELE_KEPT_FOR_NOW,   /* Nothing that this handle knows of needs it: it goes
+                             with the next snapshot, or the writer's options or
+                             holds keep it. */
+};
+
+struct stele_segment {
+    uint64_t sequence;
+    uint64_t bytes;
+    enum stele_kept kept;
+    uint64_t lsn; /* Of what it is kept for; 0: see `kept`. */
+};
+
+/* The first segment of a sequence number above `after` (0: the first of all).
+ * NOT_FOUND: there is none. */
+STELE_API enum stele_status stele_segment_next(
+    struct stele *store, uint64_t after, struct stele_segment *segment_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* A snapshot, as its file and ANCHOR say. */
+struct stele_snapshot_info {
+    uint64_t lsn;
+    uint64_t bytes;
+    uint64_t keys;
+    uint64_t tables;
+    bool counts; /* Verified when it was written, and named in ANCHOR. */
+    bool usable; /* Header, footer and its place in the log are right. */
+    struct stele_error why; /* .status OK if usable. */
+};
+
+/* The first snapshot of an LSN above `after`. NOT_FOUND: there is none. */
+STELE_API enum stele_status stele_snapshot_next(
+    struct stele *store, uint64_t after, struct stele_snapshot_info *info_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
 /* ---- Verification ---------------------------------------------------------- */

@@ -158,10 +158,12 @@ static void store_free(struct stele *store)
     index_close(store->index);
     wal_writer_destroy(store->writer);
     wal_anchor_close(&store->anchor_file);
+    io_dir_close(store->snapshot_dir);
     io_dir_close(store->wal_dir);
     io_dir_close(store->dir);
     registry_release(store->registry); /* Gives the lock up: last. */
     mutex_deinit(&store->prepare_mutex);
+    mutex_deinit(&store->retention_mutex);
     mutex_deinit(&store->anchor_mutex);
     mutex_deinit(&store->poison_mutex);
     mutex_deinit(&store->keeper_mutex);
@@ -192,6 +194,7 @@ static struct stele *store_allocate(const struct stele_options *options,
     store->process = registry_process();
     store->read_only = options->mode == STELE_OPEN_READ_ONLY;
     mutex_init(&store->prepare_mutex);
+    mutex_init(&store->retention_mutex);
     mutex_init(&store->anchor_mutex);
     mutex_init(&store->poison_mutex);
     mutex_init(&store->keeper_mutex);

@@ -5,6 +5,7 @@
  *
  *     log role        (commit queue)   the log writer, the active memtable, LSNs
  *     prepare_mutex                    making the next segment
+ *     retention_mutex                  removing segments and snapshots; `holds`
  *     anchor_mutex                     ANCHOR's slots and `anchor`
  *     keeper_mutex                     what the two keepers and waiters share
  *     views_mutex                      the list of open views
@@ -31,6 +32,8 @@
 #include "wal/writer.h"
 
 struct commit_request;
+struct retention_hold;
+struct snapshot_run;
 struct stele_view;
 
 #define STORE_WAL_NAME        "wal"
@@ -40,6 +43,9 @@ struct stele_view;
 #define STORE_QUARANTINE_NAME "quarantine"
 #define STORE_LOCK_NAME       "LOCK"
 
+/* The sequence number of the first segment of every store. */
+enum { STORE_SEGMENT_FIRST = 1 };
+
 /* The bytes of LOCK that a writer locks: the first says that it is there, the
  * second that it has taken possession (engine/follow.h). The kernel drops both
  * with the process. */
@@ -48,6 +54,7 @@ enum { STORE_LOCK_BYTE_WRITER, STORE_LOCK_BYTE_DECLARED };
 #define STORE_LSN_SKIP                 ((uint64_t)1 << 20) /* After an unclean end. */
 #define STORE_LSN_UNSYNCED_MAX         ((uint64_t)1 << 19)
 #define STORE_LOG_BYTES_PER_CHECKPOINT ((uint64_t)64 << 20)
+#define STORE_LOG_BYTES_PER_SNAPSHOT   ((uint64_t)64 << 20)
 
 /* What tests turn; stele_open() uses the defaults. */
 struct store_tuning {
@@ -57,8 +64,11 @@ struct store_tuning {
     uint64_t checkpoint_pause_ms;      /* 20; 0: no pacing. */
     uint64_t range_fragments_max;      /* 16,384 force a checkpoint. */
     uint64_t idle_anchor_ms;           /* 100 */
-    uint64_t hash_seed;                /* 0: random. */
-    uint64_t segment_bytes;            /* 0: as the options say. */
+    uint64_t snapshot_log_bytes;  /* 64 MiB since the last one make one due. */
+    uint64_t snapshot_step_bytes; /* 1 MiB between two pauses. */
+    uint64_t snapshot_retry_ms;   /* 30,000 after one that failed. */
+    uint64_t hash_seed;           /* 0: random. */
+    uint64_t segment_bytes;       /* 0: as the options say. */
     /* No keeper threads: segments are prepared and checkpoints taken inside the
      * calls that need them, and nothing happens by itself. */
     bool manual;
@@ -114,6 +124,7 @@ struct stele {
     struct io *io;
     struct io_dir *dir;
     struct io_dir *wal_dir;
+    struct io_dir *snapshot_dir;  /* NULL: missing. */
     struct io_file *lock_file;    /* The registry's, which closes it. */
     struct store_entry *registry; /* This process's claim on the directory. */
     uint64_t process;             /* Which one that is: engine/registry.h. */
@@ -144,6 +155,9 @@ struct stele {
         candidate_first;     /* Segments found at open, not yet examined: ... */
     uint64_t candidate_last; /* ... first > last: none left. */
 
+    struct mutex retention_mutex;
+    struct retention_hold *holds; /* Singly linked. */
+
     struct mutex anchor_mutex;
     struct wal_anchor_file anchor_file;
     struct wal_anchor anchor; /* As last written. */
@@ -172,6 +186,12 @@ struct stele {
     struct wal_position applying;
     bool index_dead; /* A commit of it failed: no more writing. */
     struct stele_error checkpoint_error; /* .status OK: the last one worked. */
+    struct snapshot_run *snapshot_run;   /* Under way; the base keeper's. */
+    struct wal_position snapshot_last;   /* Of the newest that counts. */
+    uint64_t snapshot_last_bytes;        /* Of its file. */
+    uint64_t snapshot_retry_ns;          /* Not before; 0: at any time. */
+    uint32_t snapshot_hurry;             /* So many wait for one: no pauses. */
+    struct stele_error snapshot_error;   /* .status OK: the last one worked. */
     pthread_t base_keeper;
     pthread_t log_keeper;
     bool keepers_started;
@@ -191,6 +211,10 @@ struct stele {
     _Atomic uint64_t stat_checkpoints;
     _Atomic uint64_t stat_checkpoint_transactions;
     _Atomic uint64_t stat_checkpoint_failures;
+    _Atomic uint64_t stat_snapshots;
+    _Atomic uint64_t stat_snapshot_failures;
+    _Atomic uint64_t stat_snapshot_bytes_done;
+    _Atomic uint64_t stat_segments_removed;
     _Atomic uint64_t stat_groups_withdrawn;
     _Atomic uint64_t stat_range_splits;
     struct wal_recovery recovery;

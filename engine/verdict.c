@@ -1,7 +1,13 @@
 /* engine/verdict.c -- see engine/verdict.h. */
 #include "engine/verdict.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/error.h"
+#include "engine/bases.h"
+
+enum { SOURCE_INDEX, SOURCE_SNAPSHOTS /* One number each, from here on. */ };
 
 enum stele_status verdict_index_positions(struct stele *store,
                                           struct wal_position *applied_out,
@@ -25,15 +31,62 @@ enum stele_status verdict_index_positions(struct stele *store,
     return status;
 }
 
-static enum stele_status from_origin(struct stele *store,
-                                     struct verdict *verdict,
-                                     struct stele_error *error)
+/* What the snapshots say of the log, the newest first. */
+static void claim_for_snapshots(const struct bases *bases,
+                                struct verdict *verdict)
 {
+    size_t count = VERDICT_SNAPSHOTS;
+
+    for (size_t index = bases->count; index > 0 && count < VERDICT_CLAIMS;
+         index--) {
+        const struct base_item *item = &bases->items[index - 1];
+
+        if (item->kind != BASE_SNAPSHOT || !item->claims) {
+            continue;
+        }
+        snprintf(verdict->names[count], VERDICT_NAME_BYTES,
+                 "snapshot %016" PRIx64, item->lsn);
+        verdict->claims[count] = (struct wal_claim){
+            .name = verdict->names[count],
+            .source = SOURCE_SNAPSHOTS + (unsigned)index,
+            .position = item->position,
+        };
+        count++;
+    }
+    verdict->input.claim_count = count;
+}
+
+static enum stele_status run_from(struct stele *store, struct verdict *verdict,
+                                  const struct wal_position *base,
+                                  struct stele_error *error)
+{
+    verdict->input.base = *base;
+    return wal_recovery_run(&verdict->input, &store->recovery, error);
+}
+
+/* Without an index, from the newest base: the log has to be whole from there. With
+ * one that is not of this log, from the oldest, so that as much of the log as there
+ * is can be compared with what the index says. */
+static enum stele_status run_without_index(struct stele *store,
+                                           struct verdict *verdict,
+                                           const struct bases *bases,
+                                           struct stele_error *error)
+{
+    const struct base_item *base = store->index == NULL
+                                       ? bases_newest(bases, UINT64_MAX)
+                                       : bases_oldest(bases);
     enum stele_status status;
 
     verdict->index_is_foreign = store->index != NULL;
-    verdict->input.base = wal_anchor_origin(&store->anchor);
-    status = wal_recovery_run(&verdict->input, &store->recovery, error);
+    if (base == NULL) {
+        return error_set(error, STELE_CORRUPT,
+                         "recover: row E: no base is left: no index%s%.150s",
+                         bases->count == 0 ? ", no snapshot" : "; ",
+                         bases->count == 0
+                             ? ""
+                             : bases->items[bases->count - 1].why.message);
+    }
+    status = run_from(store, verdict, &base->position, error);
     if (status == STELE_OK && !store->recovery.base_found) {
         status =
             error_set(error, STELE_CORRUPT, "recover: row E: no base is left");
@@ -41,33 +94,29 @@ static enum stele_status from_origin(struct stele *store,
     return status;
 }
 
-enum stele_status verdict_reach(struct stele *store, struct verdict *verdict,
-                                struct stele_error *error)
+static enum stele_status run(struct stele *store, struct verdict *verdict,
+                             const struct bases *bases,
+                             struct stele_error *error)
 {
     struct wal_claim *claims = verdict->claims;
     enum stele_status status;
 
-    *verdict = (struct verdict){
-        .claims = {[VERDICT_APPLIED] = {.name = "index applied"},
-                   [VERDICT_APPLYING] = {.name = "index applying"}},
-        .input = {.wal_dir = store->wal_dir,
-                  .anchor = &store->anchor,
-                  .claims = claims,
-                  .claim_count = VERDICT_CLAIMS,
-                  .min_expected_lsn = store->options.min_expected_lsn},
-    };
+    claim_for_snapshots(bases, verdict);
     status = verdict_index_positions(store, &claims[VERDICT_APPLIED].position,
                                      &claims[VERDICT_APPLYING].position, error);
     if (status == STELE_CORRUPT) {
         /* Nothing it says can be believed, so it is no evidence either. */
-        verdict->input.claim_count = 0;
-        return from_origin(store, verdict, error);
+        claims[VERDICT_APPLIED].position = wal_anchor_origin(&store->anchor);
+        claims[VERDICT_APPLYING].position = claims[VERDICT_APPLIED].position;
+        return run_without_index(store, verdict, bases, error);
     }
     if (status != STELE_OK) {
         return status;
     }
-    verdict->input.base = claims[VERDICT_APPLIED].position;
-    status = wal_recovery_run(&verdict->input, &store->recovery, error);
+    if (store->index == NULL) {
+        return run_without_index(store, verdict, bases, error);
+    }
+    status = run_from(store, verdict, &claims[VERDICT_APPLIED].position, error);
     if (status != STELE_OK) {
         return status;
     }
@@ -75,7 +124,32 @@ enum stele_status verdict_reach(struct stele *store, struct verdict *verdict,
         claims[VERDICT_APPLYING].differs) {
         /* Not a base of this log. Whether it is evidence shows when the whole
          * log is compared with it. */
-        return from_origin(store, verdict, error);
+        return run_without_index(store, verdict, bases, error);
     }
     return STELE_OK;
+}
+
+enum stele_status verdict_reach(struct stele *store, struct verdict *verdict,
+                                struct stele_error *error)
+{
+    struct bases bases;
+    enum stele_status status;
+
+    *verdict = (struct verdict){
+        .claims = {[VERDICT_APPLIED] = {.name = "index applied",
+                                        .source = SOURCE_INDEX},
+                   [VERDICT_APPLYING] = {.name = "index applying",
+                                         .source = SOURCE_INDEX}},
+        .input = {.wal_dir = store->wal_dir,
+                  .anchor = &store->anchor,
+                  .claims = verdict->claims,
+                  .min_expected_lsn = store->options.min_expected_lsn},
+    };
+    status = bases_read(store->snapshot_dir, store->wal_dir, &store->anchor,
+                        &bases, error);
+    if (status == STELE_OK) {
+        status = run(store, verdict, &bases, error);
+        bases_free(&bases);
+    }
+    return status;
 }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/numbered.h"
 #include "engine/base_value.h"
+#include "engine/bases.h"
 #include "engine/ops.h"
 #include "engine/store.h"
 #include "engine/tally.h"
@@ -168,20 +169,45 @@ static enum stele_status verify_segments(struct verify *verify,
     return status;
 }
 
-static enum stele_status verify_log(struct verify *verify,
-                                    struct stele_error *error)
+/* Where reading the log can begin: retention may have taken its beginning. */
+static enum stele_status find_log_start(struct verify *verify,
+                                        struct wal_position *start_out,
+                                        struct stele_error *error)
 {
     struct stele *store = verify->store;
-    const struct wal_position origin = wal_anchor_origin(&store->anchor);
-    struct wal_reader reader;
-    enum stele_status status =
-        wal_reader_open(&reader, store->wal_dir, &origin,
-                        store_segment_oldest(store), IO_OPEN_READ, error);
+    struct bases bases;
+    enum stele_status status = bases_read(store->snapshot_dir, store->wal_dir,
+                                          &store->anchor, &bases, error);
 
     if (status != STELE_OK) {
         return status;
     }
-    verify_positions(verify, &origin);
+    if (bases.log_readable) {
+        *start_out = bases.log_start;
+    } else {
+        *start_out = *index_reader_applied(verify->view->reader);
+    }
+    bases_free(&bases);
+    return STELE_OK;
+}
+
+static enum stele_status verify_log(struct verify *verify,
+                                    struct stele_error *error)
+{
+    struct stele *store = verify->store;
+    struct wal_position start;
+    struct wal_reader reader;
+    enum stele_status status = find_log_start(verify, &start, error);
+
+    if (status == STELE_OK) {
+        status =
+            wal_reader_open(&reader, store->wal_dir, &start,
+                            store_segment_oldest(store), IO_OPEN_READ, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    verify_positions(verify, &start);
     while (reader.previous.lsn < verify->view->lsn) {
         struct wal_reader_unit unit;
         bool whole;

@@ -346,8 +346,8 @@ static void a_full_quarantine_keeps_the_index_where_it_is(void **state)
     spoil_index();
     digest = files_tree_digest(at("index"), NULL);
     assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING), STELE_IO);
-    assert_non_null(
-        strstr(dir.error.message, "quarantine/ holds 9999 indexes already"));
+    assert_non_null(strstr(dir.error.message,
+                           "quarantine/ holds 9999 of that name already"));
     assert_true(files_tree_digest(at("index"), NULL) == digest);
     files_remove(at("quarantine/index.9999")); /* Also the last name is one. */
     store_dir_open(&dir);

@@ -207,9 +207,12 @@ static void only_exact_names_are_taken_for_data(void **state)
         "ANCHOR.bak",
         "anchor",
         "index.bak",
-        "snapshot/0000000000000001.tmp"};
+        "snapshot/0000000000000001.snap~",
+        "snapshot/1.snap",
+        "snapshot/0000000000000001.SNAP"};
     static const char *const own[] = {"wal/0000000000000007.tmp",
-                                      "wal/0000000000000001.tmp"};
+                                      "wal/0000000000000001.tmp",
+                                      "snapshot/0000000000000001.tmp"};
     size_t bytes;
     uint8_t *segment;
 
@@ -236,6 +239,7 @@ static void only_exact_names_are_taken_for_data(void **state)
         }
         store_dir_close(&dir);
         assert_int_equal(files_count(at("wal"), ".tmp"), 0);
+        assert_int_equal(files_count(at("snapshot"), ".tmp"), 0);
     }
     for (size_t index = 0; index < sizeof foreign / sizeof *foreign; index++) {
         size_t found_bytes;

@@ -346,6 +346,38 @@ enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
     return status;
 }
 
+enum stele_status wal_reader_first_wall_ns(struct io_dir *wal_dir, uint64_t seq,
+                                           const struct wal_uuid *uuid,
+                                           bool *found_out,
+                                           uint64_t *wall_ns_out,
+                                           struct stele_error *error)
+{
+    const uint64_t offset = WAL_SEGMENT_HEADER_BYTES;
+    uint8_t header[WAL_UNIT_HEADER_BYTES];
+    struct wal_segment segment;
+    struct wal_unit unit;
+    enum stele_status status =
+        wal_segment_open(wal_dir, seq, uuid, IO_OPEN_READ, &segment, error);
+
+    *found_out = false;
+    if (status == STELE_NOT_FOUND) {
+        return STELE_OK;
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    status =
+        io_file_read_exact(segment.file, header, sizeof header, offset, error);
+    if (status == STELE_OK &&
+        wal_unit_decode_header(header, wal_unit_seed(segment.salt, offset), seq,
+                               offset, segment.bytes, &unit)) {
+        *found_out = true;
+        *wall_ns_out = unit.wall_ns;
+    }
+    wal_segment_close(&segment);
+    return status;
+}
+
 void wal_reader_close(struct wal_reader *reader)
 {
     wal_segment_close(&reader->segment);

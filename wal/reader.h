@@ -86,6 +86,13 @@ enum stele_status wal_reader_check_position(
     const struct wal_position *origin, uint64_t segment_oldest, bool *found_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* When the first unit of segment `seq` was written (its wall time); *found_out
+ * false: there is no such segment, or no unit at its start. */
+enum stele_status wal_reader_first_wall_ns(
+    struct io_dir *wal_dir, uint64_t seq, const struct wal_uuid *uuid,
+    bool *found_out, uint64_t *wall_ns_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* Accepts one that is closed or zeroed. */
 void wal_reader_close(struct wal_reader *reader);
 

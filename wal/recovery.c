@@ -141,6 +141,19 @@ static enum stele_status read_units(const struct wal_recovery_input *input,
     }
 }
 
+/* Not of this log: neither is anything else that it says. */
+static bool source_differs(const struct wal_recovery_input *input,
+                           unsigned source)
+{
+    for (size_t index = 0; index < input->claim_count; index++) {
+        if (input->claims[index].source == source &&
+            input->claims[index].differs) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void take_claims_as_evidence(const struct wal_recovery_input *input,
                                     struct wal_recovery *recovery,
                                     struct search *search)
@@ -158,13 +171,11 @@ static void take_claims_as_evidence(const struct wal_recovery_input *input,
                       input->min_expected_lsn);
     }
     for (size_t index = 0; index < input->claim_count; index++) {
-        if (input->claims[index].differs) {
-            return; /* Not of this log: neither are the others. */
-        }
-    }
-    for (size_t index = 0; index < input->claim_count; index++) {
         const struct wal_claim *claim = &input->claims[index];
 
+        if (source_differs(input, claim->source)) {
+            continue;
+        }
         if (claim->position.unit >= search->n) {
             note_evidence(search, "%s is unit %" PRIu64, claim->name,
                           claim->position.unit);

@@ -26,8 +26,8 @@
  *             unit_durable >= N (looked for on page boundaries; when N's own
  *             header verifies, from behind its claimed end);
  *     anchor  a durable anchor slot that names a unit >= N;
- *     index   its positions applied and applying (given by the caller, like
- *             those of snapshots);
+ *     index   its positions applied and applying, and those of snapshots (given by
+ *             the caller);
  *     caller  min_expected_lsn above the last LSN found.
  *
  * A checksum mismatch alone cannot tell a torn write from rot; later evidence
@@ -66,10 +66,11 @@ struct wal_recovery_facts {
 /* The table. Total. */
 enum wal_row wal_recovery_row(const struct wal_recovery_facts *facts);
 
-/* A position that was durable if its source, the index, is of this log. If one
- * claim differs from the log, none of them counts. */
+/* A position that was durable if its source, the index or a snapshot, is of this
+ * log. If one claim differs from the log, none of its source's counts. */
 struct wal_claim {
     const char *name; /* "index applied", for messages. */
+    unsigned source;  /* A number for each. */
     struct wal_position position;
     bool differs; /* Out: the log has another unit of that number. */
 };

@@ -444,6 +444,18 @@ enum stele_status index_writer_put(struct index_writer *writer,
     return STELE_OK;
 }
 
+enum stele_status index_writer_append(struct index_writer *writer,
+                                      struct bytes key, struct bytes stored,
+                                      struct stele_error *error)
+{
+    const enum stele_status status = check_key(key, error);
+
+    if (status == STELE_OK) {
+        sim_map_put(writer->map, key, stored);
+    }
+    return status;
+}
+
 enum stele_status index_writer_delete(struct index_writer *writer,
                                       struct bytes key,
                                       struct stele_error *error)
