@@ -407,6 +407,12 @@ static void a_cursor_stays_where_it_is_when_a_read_fails(void **state)
         assert_entry(last - 1);
         assert_int_equal(next(), STELE_OK);
     }
+    /* One that came, and was another one than it should be. */
+    assert_int_equal(seek(key_of(1)), STELE_OK);
+    files_flip_bit(file.path, info.file_bytes - SNAPSHOT_FOOTER_BYTES - 1, 0);
+    assert_int_equal(seek(key_of(2999)), STELE_CORRUPT);
+    assert_int_equal(next(), STELE_OK);
+    assert_entry(2);
 }
 
 #define MAP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

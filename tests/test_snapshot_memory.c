@@ -239,6 +239,28 @@ static void a_large_entry_is_the_larger_block(void **state)
     assert_true(memory_of(read_it) < LARGE_BYTES + MEMORY_BYTES_MAX);
 }
 
+static void a_large_entry_gives_its_memory_back(void **state)
+{
+    struct snapshot_reader *reader;
+    struct snapshot_entry entry;
+    size_t before;
+
+    (void)state;
+    prepare_pairs(10);
+    assert_int_equal(write_it(), STELE_OK);
+    before = held_bytes;
+    assert_int_equal(snapshot_reader_open(file.dir, SNAPSHOT_FILE_LSN,
+                                          SNAPSHOT_PUBLISHED, NULL, &reader,
+                                          &error),
+                     STELE_OK);
+    for (size_t index = 0; index <= 6; index++) {
+        assert_int_equal(snapshot_reader_next(reader, &entry, &error),
+                         STELE_OK);
+        assert_int_equal(held_bytes - before > LARGE_BYTES, index == 5);
+    }
+    snapshot_reader_close(reader);
+}
+
 /* Lengths are compared with what is there before memory is taken for them. */
 static void a_length_that_lies_takes_no_memory(void **state)
 {
@@ -264,6 +286,7 @@ int main(void)
         MEMORY_TEST(whatever_finds_no_memory_says_so),
         MEMORY_TEST(memory_is_one_block_however_long_the_file),
         MEMORY_TEST(a_large_entry_is_the_larger_block),
+        MEMORY_TEST(a_large_entry_gives_its_memory_back),
         MEMORY_TEST(a_length_that_lies_takes_no_memory),
     };
 
