@@ -14,8 +14,8 @@ static enum stele_status find(const struct apply_lookup *lookup,
                               struct bytes key, struct lookup_value *value_out,
                               struct stele_error *error)
 {
-    return lookup_key(lookup->state, UINT64_MAX, lookup->pending,
-                      lookup->reader, key, value_out, error);
+    return lookup_key(lookup->state, UINT64_MAX, lookup->pending, lookup->base,
+                      key, value_out, error);
 }
 
 enum stele_status apply_expectations(const struct apply_lookup *lookup,

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "engine/index.h"
+#include "engine/base.h"
 #include "engine/lookup.h"
 #include "engine/ranges.h"
 #include "engine/state.h"
@@ -27,7 +27,7 @@ struct apply_target {
 struct apply_lookup {
     const struct state *state;
     struct range_builder *pending; /* The target's. */
-    struct index_reader *reader;
+    struct base *base;             /* NULL: none. */
 };
 
 /*

@@ -199,8 +199,8 @@ struct work {
     struct stele *store;
     struct commit_request *group;
     struct memtable *memtable;
-    struct state *state; /* Before the group. */
-    struct index_reader *reader;
+    struct state *state;      /* Before the group. */
+    struct base base;         /* Its index reader, once one is needed. */
     struct range_set *ranges; /* With the group's; a reference. */
     struct state *next;
     uint64_t lsn_before;
@@ -224,16 +224,16 @@ static enum stele_status insert_batch(struct work *work,
     const struct apply_target target = {.memtable = work->memtable,
                                         .ranges = &store->group->ranges};
     struct apply_lookup lookup = {.state = work->state,
-                                  .pending = &store->group->ranges};
+                                  .pending = &store->group->ranges,
+                                  .base = &work->base};
     enum stele_op_outcome *outcomes =
         request->result == NULL ? NULL : request->result->outcomes;
     enum stele_status status = STELE_OK;
 
     *refused_out = true;
-    if (needs_lookup(request) && work->reader == NULL) {
-        status = index_reader_acquire(store->index, &work->reader, error);
+    if (needs_lookup(request) && work->base.index == NULL) {
+        status = index_reader_acquire(store->index, &work->base.index, error);
     }
-    lookup.reader = work->reader;
     if (status == STELE_OK && batch->expectation_count > 0) {
         uint64_t failed_op = 0;
 
@@ -476,7 +476,7 @@ static void process_commits(struct stele *store, struct commit_request *group)
     range_builder_clear(&store->group->ranges);
     range_set_unref(work.ranges);
     state_discard(work.next);
-    index_reader_release(work.reader);
+    base_release(&work.base);
     state_release(work.state);
 }
 

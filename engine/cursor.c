@@ -38,13 +38,14 @@ struct stele_cursor {
     struct full_key end;
     size_t strip_bytes; /* Of a full key, for the API. */
     struct layer_source layers[STATE_LAYERS];
-    struct index_cursor *base; /* NULL: no base. */
+    struct base_cursor *base; /* NULL: the base is empty. */
     bool base_valid;
-    struct index_entry base_entry;
+    struct base_entry base_entry;
     enum place place;
     enum direction direction;
-    struct bytes current; /* ON_ENTRY; borrowed from a source. */
-    bool released;        /* The view has expired. */
+    struct bytes current;      /* ON_ENTRY; borrowed from a source there. */
+    struct full_key turned_at; /* `current`, while the sources turn round. */
+    bool released;             /* The view has expired. */
 };
 
 static void release_sources(struct stele_cursor *cursor)
@@ -52,7 +53,7 @@ static void release_sources(struct stele_cursor *cursor)
     if (cursor->released) {
         return;
     }
-    index_cursor_close(cursor->base);
+    base_cursor_close(cursor->base);
     cursor->base = NULL;
     for (int index = 0; index < STATE_LAYERS; index++) {
         memtable_order_release(cursor->layers[index].order);
@@ -116,8 +117,8 @@ enum stele_status cursor_open(struct stele_view *view, struct bytes first,
             memtable_iterator_init(&source->nodes, source->order);
         }
     }
-    if (status == STELE_OK && view->reader != NULL) {
-        status = index_cursor_open(view->reader, &cursor->base, error);
+    if (status == STELE_OK && !base_is_empty(&view->base)) {
+        status = base_cursor_open(&view->base, &cursor->base, error);
     }
     if (status != STELE_OK) {
         stele_cursor_close(cursor);
@@ -138,7 +139,7 @@ void stele_cursor_close(struct stele_cursor *cursor)
 
 /* ---- Moving the sources --------------------------------------------------------- */
 
-/* What an index cursor call returned becomes base_valid. */
+/* What a call of the base's cursor returned becomes base_valid. */
 static enum stele_status note_base(struct stele_cursor *cursor,
                                    enum stele_status status)
 {
@@ -152,9 +153,9 @@ static enum stele_status seek_base(struct stele_cursor *cursor,
     return note_base(
         cursor,
         cursor->direction == FORWARD
-            ? index_cursor_seek(cursor->base, key, &cursor->base_entry, error)
-            : index_cursor_seek_before(cursor->base, key, &cursor->base_entry,
-                                       error));
+            ? base_cursor_seek(cursor->base, key, &cursor->base_entry, error)
+            : base_cursor_seek_before(cursor->base, key, &cursor->base_entry,
+                                      error));
 }
 
 /* All sources to their first key >= `key`, or their last one < `key`. */
@@ -204,8 +205,8 @@ static enum stele_status step_sources(struct stele_cursor *cursor,
     return note_base(
         cursor,
         cursor->direction == FORWARD
-            ? index_cursor_next(cursor->base, &cursor->base_entry, error)
-            : index_cursor_prev(cursor->base, &cursor->base_entry, error));
+            ? base_cursor_next(cursor->base, &cursor->base_entry, error)
+            : base_cursor_prev(cursor->base, &cursor->base_entry, error));
 }
 
 /* ---- What is visible ------------------------------------------------------------- */
@@ -303,8 +304,8 @@ static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
         bytes_compare(cursor->base_entry.key, key) != 0) {
         return STELE_NOT_FOUND;
     }
-    status =
-        base_value_read("index", key, cursor->base_entry.stored, &base, error);
+    status = base_entry_value(&cursor->view->base, &cursor->base_entry, &base,
+                              error);
     if (status != STELE_OK) {
         return status;
     }
@@ -426,6 +427,11 @@ static enum stele_status step(struct stele_cursor *cursor,
     enum stele_status status = check(cursor, error);
 
     if (status == STELE_OK && cursor->direction != direction) {
+        /* Its source moves away from it. */
+        memcpy(cursor->turned_at.data, cursor->current.data,
+               cursor->current.size);
+        cursor->turned_at.size = cursor->current.size;
+        cursor->current = full_key_bytes(&cursor->turned_at);
         status = seek_sources(cursor, direction, cursor->current, error);
     }
     if (status == STELE_OK) {

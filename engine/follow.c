@@ -404,19 +404,19 @@ static enum stele_status catch_up(struct stele *store,
 }
 
 enum stele_status follow_pin(struct stele *store, struct state **state_out,
-                             struct index_reader **reader_out,
-                             struct stele_error *error)
+                             struct base *base_out, struct stele_error *error)
 {
     struct state *state = NULL;
     enum stele_status status;
 
-    *reader_out = NULL;
+    *base_out = (struct base){0};
     mutex_lock(&store->follow.mutex);
     status = catch_up(store, error);
     if (status == STELE_OK) {
         state = state_acquire(&store->publisher);
         if (store->index != NULL) {
-            status = index_reader_acquire(store->index, reader_out, error);
+            status =
+                index_reader_acquire(store->index, &base_out->index, error);
         }
     }
     mutex_unlock(&store->follow.mutex);

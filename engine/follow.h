@@ -13,6 +13,7 @@
 #define ENGINE_FOLLOW_H
 
 #include "base/status.h"
+#include "engine/base.h"
 #include "engine/store.h"
 
 /* Bring a freshly opened read-only handle to the first state it shows. */
@@ -23,7 +24,7 @@ enum stele_status follow_start(struct stele *store,
  * if there is an index, a reader that may be at or behind it, or ahead (the
  * caller tries again). */
 enum stele_status follow_pin(struct stele *store, struct state **state_out,
-                             struct index_reader **reader_out,
+                             struct base *base_out,
                              struct stele_error *error) STELE_MUST_CHECK;
 
 /* Forget what was read of the log. */

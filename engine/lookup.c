@@ -39,14 +39,13 @@ enum lookup_verdict lookup_decide(const struct memtable_version *candidate,
 }
 
 enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
-                             struct range_builder *pending,
-                             struct index_reader *reader, struct bytes key,
-                             struct lookup_value *value_out,
+                             struct range_builder *pending, struct base *base,
+                             struct bytes key, struct lookup_value *value_out,
                              struct stele_error *error)
 {
     const struct range_fragment *fragments[STATE_LAYERS + 1] = {NULL};
     const struct memtable_version *candidate = NULL;
-    struct base_value base;
+    struct base_value found;
     uint64_t base_lsn_min = 0;
     enum stele_status status;
     /* One hash serves all memtables: they share the store's seed. */
@@ -76,17 +75,17 @@ enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
     case LOOKUP_BASE:
         break;
     }
-    if (reader == NULL) {
+    if (base == NULL) {
         return STELE_NOT_FOUND;
     }
-    status = index_reader_get(reader, key, &base, error);
+    status = base_get(base, key, &found, error);
     if (status != STELE_OK) {
         return status;
     }
-    if (base.lsn < base_lsn_min) {
+    if (found.lsn < base_lsn_min) {
         return STELE_NOT_FOUND; /* Rule (3). */
     }
-    value_out->lsn = base.lsn;
-    value_out->value = base.value;
+    value_out->lsn = found.lsn;
+    value_out->value = found.value;
     return STELE_OK;
 }

@@ -20,12 +20,12 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "engine/index.h"
+#include "engine/base.h"
 #include "engine/state.h"
 
 struct lookup_value {
     uint64_t lsn;
-    struct bytes value; /* Borrowed from the memtable or the index reader. */
+    struct bytes value; /* Borrowed from the memtable or the base. */
 };
 
 enum lookup_verdict {
@@ -43,14 +43,13 @@ enum lookup_verdict lookup_decide(const struct memtable_version *candidate,
                                   uint64_t *base_lsn_min_out);
 
 /*
- * Look `key` (a full key) up in `state` as of `lsn_max` and in the base behind
- * `reader` (NULL: there is no base). `pending` (may be NULL) holds range deletes
+ * Look `key` (a full key) up in `state` as of `lsn_max` and in the `base`
+ * behind it (NULL: there is none). `pending` (may be NULL) holds range deletes
  * that are newer than the state's. OK, NOT_FOUND, CORRUPT.
  */
 enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
-                             struct range_builder *pending,
-                             struct index_reader *reader, struct bytes key,
-                             struct lookup_value *value_out,
+                             struct range_builder *pending, struct base *base,
+                             struct bytes key, struct lookup_value *value_out,
                              struct stele_error *error) STELE_MUST_CHECK;
 
 #endif

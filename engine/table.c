@@ -48,7 +48,7 @@ enum stele_status stele_table_next(
 
         if (bytes == 0 || bytes + 1 != entry.key.size) {
             status = error_set(error, STELE_CORRUPT,
-                               "index: a key without its table's row");
+                               "a key without its table's row in the base");
         } else {
             memcpy(name_out, entry.key.data, bytes);
             name_out[bytes] = '\0';
@@ -77,7 +77,7 @@ enum stele_status stele_table_lsn(struct stele_view *view, const char *table,
         return status;
     }
     full_key_init(&row, name_bytes(table), (struct bytes){NULL, 0});
-    status = lookup_key(view->state, view->lsn, NULL, view->reader,
+    status = lookup_key(view->state, view->lsn, NULL, &view->base,
                         full_key_bytes(&row), &found, error);
     if (status == STELE_NOT_FOUND) {
         *lsn_out = 0;
@@ -99,17 +99,14 @@ static enum stele_status base_count(struct stele_view *view,
     enum stele_status status;
 
     *count_out = 0;
-    if (view->reader == NULL) {
-        return STELE_OK;
-    }
-    status = index_reader_get(view->reader, full_key_bytes(row), &found, error);
+    status = base_get(&view->base, full_key_bytes(row), &found, error);
     if (status == STELE_NOT_FOUND) {
         return STELE_OK;
     }
     if (status == STELE_OK) {
         if (!table_row_decode(found.value, &decoded)) {
             return error_set(error, STELE_CORRUPT,
-                             "index: a table row of %zu bytes",
+                             "a table row of %zu bytes in the base",
                              found.value.size);
         }
         *count_out = decoded.count;
@@ -174,10 +171,7 @@ static enum stele_status count_layer(struct stele_view *view, int layer,
             continue;
         }
         *count += version->kind == MEMTABLE_PUT ? 1 : 0;
-        if (view->reader == NULL) {
-            continue;
-        }
-        status = index_reader_get(view->reader, key, &base, error);
+        status = base_get(&view->base, key, &base, error);
         if (status == STELE_OK) {
             --*count;
         } else if (status != STELE_NOT_FOUND) {
@@ -237,7 +231,8 @@ enum stele_status stele_table_count(struct stele_view *view, const char *table,
     full_key_init(&row, name_bytes(table), (struct bytes){NULL, 0});
     full_key_table_first(&first, name_bytes(table));
     full_key_table_end(&end, name_bytes(table));
-    if (has_fragments(view, &first, &end)) {
+    /* To look one key up in a snapshot costs a block of it. */
+    if (has_fragments(view, &first, &end) || view->base.snapshot != NULL) {
         return count_by_walking(view, &first, &end, count_out, error);
     }
     status = base_count(view, &row, &count, error);

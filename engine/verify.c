@@ -112,14 +112,14 @@ static void verify_position(struct verify *verify, const char *name,
 static void verify_positions(struct verify *verify,
                              const struct wal_position *found)
 {
-    if (verify->view->reader == NULL) {
+    if (verify->view->base.index == NULL) {
         return;
     }
     verify_position(verify, "applied",
-                    index_reader_applied(verify->view->reader), found,
+                    index_reader_applied(verify->view->base.index), found,
                     &verify->applied_seen);
     verify_position(verify, "applying",
-                    index_reader_applying(verify->view->reader), found,
+                    index_reader_applying(verify->view->base.index), found,
                     &verify->applying_seen);
 }
 
@@ -185,7 +185,7 @@ static enum stele_status find_log_start(struct verify *verify,
     if (bases.log_readable) {
         *start_out = bases.log_start;
     } else {
-        *start_out = *index_reader_applied(verify->view->reader);
+        *start_out = *index_reader_applied(verify->view->base.index);
     }
     bases_free(&bases);
     return STELE_OK;
@@ -247,7 +247,7 @@ static void verify_lookup(struct verify *verify, struct bytes key)
     struct base_value ignored;
     struct stele_error lost;
 
-    if (index_reader_get(verify->view->reader, key, &ignored, NULL) ==
+    if (index_reader_get(verify->view->base.index, key, &ignored, NULL) ==
         STELE_NOT_FOUND) {
         base_entry_damaged("index", key,
                            "it is there, but is not found when looked up",
@@ -264,7 +264,7 @@ static enum stele_status verify_index(struct verify *verify,
     struct index_cursor *cursor;
     struct index_entry entry;
     enum stele_status status =
-        index_cursor_open(verify->view->reader, &cursor, error);
+        index_cursor_open(verify->view->base.index, &cursor, error);
 
     if (status != STELE_OK) {
         return status;
@@ -320,7 +320,7 @@ enum stele_status stele_verify(struct stele *store,
     }
     if (status == STELE_OK) {
         status = verify_log(&verify, reason);
-        if (status == STELE_OK && verify.view->reader != NULL) {
+        if (status == STELE_OK && verify.view->base.index != NULL) {
             status = verify_index(&verify, reason);
         }
         stele_view_close(verify.view);

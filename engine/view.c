@@ -24,12 +24,12 @@
 enum { VIEW_TRIES_MAX = 1000 };
 
 static enum stele_status pin_once(struct stele *store, struct state **state_out,
-                                  struct index_reader **reader_out,
+                                  struct base *base_out,
                                   struct stele_error *error)
 {
     struct state *state = state_acquire(&store->publisher);
     const enum stele_status status =
-        index_reader_acquire(store->index, reader_out, error);
+        index_reader_acquire(store->index, &base_out->index, error);
 
     if (status != STELE_OK) {
         state_release(state);
@@ -44,26 +44,26 @@ static enum stele_status pin(struct stele *store, struct stele_view *view,
                              struct stele_error *error)
 {
     for (int tries = 0; tries < VIEW_TRIES_MAX; tries++) {
-        struct index_reader *reader = NULL;
+        struct base base = {0};
         enum stele_status status;
         struct state *state;
 
-        status = store->read_only ? follow_pin(store, &state, &reader, error)
-                                  : pin_once(store, &state, &reader, error);
+        status = store->read_only ? follow_pin(store, &state, &base, error)
+                                  : pin_once(store, &state, &base, error);
         if (status != STELE_OK) {
             return status;
         }
-        if (reader == NULL ||
-            (index_reader_applied(reader)->lsn <= state->lsn &&
-             index_reader_applying(reader)->lsn <= state->lsn)) {
+        if (base.index == NULL ||
+            (index_reader_applied(base.index)->lsn <= state->lsn &&
+             index_reader_applying(base.index)->lsn <= state->lsn)) {
             view->state = state;
-            view->reader = reader;
+            view->base = base;
             view->lsn = state->lsn;
             return STELE_OK;
         }
         /* A checkpoint has begun since the state was pinned: again, with a
          * newer state. */
-        index_reader_release(reader);
+        base_release(&base);
         state_release(state);
     }
     return error_set(error, STELE_BUSY,
@@ -115,8 +115,7 @@ enum stele_status stele_view_open(struct stele *store,
 
 static void unpin(struct stele_view *view)
 {
-    index_reader_release(view->reader);
-    view->reader = NULL;
+    base_release(&view->base);
     if (view->state != NULL) {
         state_release(view->state);
         view->state = NULL;
@@ -134,7 +133,7 @@ void stele_view_close(struct stele_view *view)
     cursor_orphan_all(view);
     if (view_check_process(view, NULL) != STELE_OK) {
         /* What it pins is the parent's, or went with the store. */
-        index_reader_forsake(view->reader);
+        base_forsake(&view->base);
         free(view);
         return;
     }
@@ -172,7 +171,7 @@ enum stele_status view_check(struct stele_view *view, struct stele_error *error)
     if (age_max_ns == 0) {
         return STELE_OK;
     }
-    /* Cursors borrow from the view's reader: they notice, and let go, first. */
+    /* Cursors borrow from the view's base: they notice, and let go, first. */
     if (view->state != NULL &&
         io_clock_monotonic_ns(view->store->io) - view->opened_ns > age_max_ns &&
         view->cursors == NULL) {
@@ -204,7 +203,7 @@ static enum stele_status get(struct stele_view *view, const char *table,
     }
     full_key_init(&full, (struct bytes){table, strlen(table)},
                   (struct bytes){key, key_bytes});
-    status = lookup_key(view->state, view->lsn, NULL, view->reader,
+    status = lookup_key(view->state, view->lsn, NULL, &view->base,
                         full_key_bytes(&full), value_out, error);
     if (status == STELE_NOT_FOUND) {
         error_set(error, STELE_NOT_FOUND, "no such key in table %s", table);
@@ -244,25 +243,27 @@ enum stele_status stele_view_copy(struct stele_view *view, const char *table,
                                   struct stele_error *error)
 {
     struct lookup_value found;
+    const struct base_kept *kept;
     enum stele_status status = view_check_process(view, error);
 
-    if (status == STELE_OK) {
-        status = get(view, table, key, key_bytes, &found, error);
-    }
     if (status != STELE_OK) {
         return status;
     }
-    *value_bytes_out = found.value.size;
-    if (lsn_out != NULL) {
-        *lsn_out = found.lsn;
+    kept = view->base.kept;
+    status = get(view, table, key, key_bytes, &found, error);
+    if (status == STELE_OK) {
+        *value_bytes_out = found.value.size;
+        if (lsn_out != NULL) {
+            *lsn_out = found.lsn;
+        }
+        if (found.value.size > buffer_bytes) {
+            status = error_set(error, STELE_TOO_BIG,
+                               "the value has %zu bytes, the buffer %zu",
+                               found.value.size, buffer_bytes);
+        } else if (found.value.size > 0) {
+            memcpy(buffer, found.value.data, found.value.size);
+        }
+        base_keep_up_to(&view->base, kept);
     }
-    if (found.value.size > buffer_bytes) {
-        return error_set(error, STELE_TOO_BIG,
-                         "the value has %zu bytes, the buffer %zu",
-                         found.value.size, buffer_bytes);
-    }
-    if (found.value.size > 0) {
-        memcpy(buffer, found.value.data, found.value.size);
-    }
-    return STELE_OK;
+    return status;
 }

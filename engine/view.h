@@ -5,16 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/index.h"
+#include "engine/base.h"
 #include "engine/state.h"
 #include "engine/stele.h"
 #include "engine/store.h"
 
 struct stele_view {
-    struct stele *store;         /* In a child: perhaps closed already. */
-    uint64_t process;            /* The store's. */
-    struct state *state;         /* Pinned; NULL once expired. */
-    struct index_reader *reader; /* NULL: no base, or expired. */
+    struct stele *store; /* In a child: perhaps closed already. */
+    uint64_t process;    /* The store's. */
+    struct state *state; /* Pinned; NULL once expired. */
+    struct base base;    /* Behind `state`. */
     uint64_t lsn;
     uint64_t opened_ns;
     struct stele_cursor *cursors; /* Open ones, singly linked. */
