@@ -5,8 +5,10 @@
  * (the target); read units from where the tail ends up to it; insert them;
  * publish. Runs in whatever thread opens a view, one at a time. Writes nothing.
  *
- * A tail that failed half way is thrown away and built anew behind the index, to
- * the side, by the next call: what is shown is never half of something.
+ * The base is the index; without one that may be used, the newest snapshot; or
+ * nothing, as long as the log is whole. A tail that failed half way is thrown away
+ * and built anew on the base, to the side: what is shown is never half of
+ * something.
  */
 #include "engine/follow.h"
 
@@ -17,6 +19,7 @@
 #include "engine/base_open.h"
 #include "engine/enter.h"
 #include "engine/replay.h"
+#include "engine/retained.h"
 #include "engine/verdict.h"
 
 enum {
@@ -101,6 +104,7 @@ static void tail_close(struct follow_tail *tail)
     wal_reader_close(&tail->reader);
     range_set_unref(tail->ranges);
     memtable_unref(tail->memtable);
+    snapshot_map_unref(tail->snapshot);
     *tail = (struct follow_tail){0};
 }
 
@@ -200,13 +204,55 @@ static enum stele_status target_of_verdict(struct stele *store,
 
 /* ---- Showing it ---------------------------------------------------------------------------- */
 
+static uint64_t snapshot_newest(const struct wal_anchor *anchor)
+{
+    uint64_t newest = 0;
+
+    for (size_t index = 0; index < WAL_ANCHOR_SNAPSHOTS; index++) {
+        if (anchor->snapshots[index] > newest) {
+            newest = anchor->snapshots[index];
+        }
+    }
+    return newest;
+}
+
+/* Without an index: the newest snapshot that is not ahead, or nothing. */
+static enum stele_status stand_on_snapshot(struct stele *store,
+                                           uint64_t lsn_max,
+                                           struct follow_tail *tail,
+                                           struct stele_error *error)
+{
+    const struct base_item *item;
+    struct retained retained;
+    enum stele_status status = retained_read(store, &retained, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = retained_open_base(store, &retained, lsn_max, &item,
+                                &tail->snapshot, error);
+    if (status == STELE_OK) {
+        tail->base = item->position;
+        tail->snapshot_newest = snapshot_newest(&retained.anchor);
+    } else if (status == STELE_NOT_FOUND) {
+        status = error_set(error, STELE_CORRUPT, "row E: no base is left");
+    } else if (status == STELE_CORRUPT) {
+        status = error_wrap(error, status, "row E: no base is left");
+    }
+    retained_free(&retained);
+    return status;
+}
+
 static enum stele_status tail_open(struct stele *store,
+                                   const struct wal_position *goal,
                                    struct follow_tail *tail,
                                    struct stele_error *error)
 {
     struct wal_position applying;
     enum stele_status status =
-        verdict_index_positions(store, &tail->base, &applying, error);
+        store->index == NULL
+            ? stand_on_snapshot(store, goal->lsn, tail, error)
+            : verdict_index_positions(store, &tail->base, &applying, error);
 
     if (status == STELE_OK) {
         status = memtable_create(store->options.memtable_bytes,
@@ -216,10 +262,11 @@ static enum stele_status tail_open(struct stele *store,
         status =
             wal_reader_open(&tail->reader, store->wal_dir, &tail->base,
                             store->anchor.segment_oldest, IO_OPEN_READ, error);
-        if (status != STELE_OK) {
-            memtable_unref(tail->memtable);
-            tail->memtable = NULL;
-        }
+    }
+    if (status != STELE_OK) {
+        memtable_unref(tail->memtable);
+        snapshot_map_unref(tail->snapshot);
+        *tail = (struct follow_tail){0};
     }
     return status;
 }
@@ -257,7 +304,7 @@ static enum stele_status tail_advance(struct stele *store,
     return status;
 }
 
-/* The tail has grown large, and the index has gone on. */
+/* The tail has grown large, and there is a newer base. */
 static bool rebase_is_due(struct stele *store)
 {
     struct follow_tail *tail = &store->follow.tail;
@@ -265,9 +312,14 @@ static bool rebase_is_due(struct stele *store)
     struct wal_position applying;
     struct stele_error ignored;
 
-    return memtable_bytes(tail->memtable) >
-               store->options.memtable_bytes * REBASE_MEMTABLES &&
-           verdict_index_positions(store, &applied, &applying, &ignored) ==
+    if (memtable_bytes(tail->memtable) <=
+        store->options.memtable_bytes * REBASE_MEMTABLES) {
+        return false;
+    }
+    if (store->index == NULL) {
+        return snapshot_newest(&store->anchor) > tail->snapshot_newest;
+    }
+    return verdict_index_positions(store, &applied, &applying, &ignored) ==
                STELE_OK &&
            applied.unit > tail->base.unit;
 }
@@ -295,52 +347,84 @@ static enum stele_status publish(struct stele *store,
     return status;
 }
 
+/* Go on with the tail that there is. */
+static enum stele_status show_more(struct stele *store,
+                                   const struct wal_position *goal,
+                                   struct state **next,
+                                   struct stele_error *error)
+{
+    struct follow_tail *tail = &store->follow.tail;
+    enum stele_status status = tail_advance(store, tail, goal, error);
+
+    if (status == STELE_OK) {
+        status = publish(store, tail, false, next, error);
+    }
+    if (status != STELE_OK) {
+        tail_close(tail); /* Half read. */
+    }
+    return status;
+}
+
+/* Begin a tail on the newest base. */
+static enum stele_status show_anew(struct stele *store,
+                                   const struct wal_position *goal,
+                                   struct state **next,
+                                   struct stele_error *error)
+{
+    struct follow_tail built = {0};
+    enum stele_status status = tail_open(store, goal, &built, error);
+
+    if (status == STELE_OK && built.reader.previous.unit > goal->unit) {
+        status = error_set(error, STELE_BUSY,
+                           "the index has gone past what was to be shown");
+    }
+    if (status == STELE_OK) {
+        status = tail_advance(store, &built, goal, error);
+    }
+    if (status == STELE_OK) {
+        status = publish(store, &built, true, next, error);
+    }
+    if (status != STELE_OK) {
+        tail_close(&built);
+        return status;
+    }
+    tail_close(&store->follow.tail);
+    store->follow.tail = built;
+    return STELE_OK;
+}
+
 /* Show the target, or what is shown already if that is more. */
 static enum stele_status show(struct stele *store,
                               const struct wal_position *target,
                               struct stele_error *error)
 {
     struct follow *follow = &store->follow;
-    const struct wal_position *goal =
-        follow->started && follow->shown.unit > target->unit ? &follow->shown
-                                                             : target;
-    const bool fresh = follow->tail.memtable == NULL || rebase_is_due(store);
-    struct follow_tail built = {0};
-    struct follow_tail *tail = fresh ? &built : &follow->tail;
+    const struct wal_position goal =
+        follow->started && follow->shown.unit > target->unit ? follow->shown
+                                                             : *target;
+    bool fresh = follow->tail.memtable == NULL || rebase_is_due(store);
     struct state *next;
     enum stele_status status = STELE_OK;
 
-    if (!fresh && follow->started && goal->unit == follow->shown.unit) {
+    if (!fresh && follow->started && goal.unit == follow->shown.unit) {
         return STELE_OK;
     }
     next = state_allocate();
     if (next == NULL) {
         return error_no_memory(error, "state");
     }
+    if (!fresh) {
+        /* Of an old tail the log may have been removed: then it is of no use. */
+        fresh = show_more(store, &goal, &next, error) != STELE_OK;
+    }
     if (fresh) {
-        status = tail_open(store, tail, error);
-    }
-    if (status == STELE_OK && tail->reader.previous.unit > goal->unit) {
-        status = error_set(error, STELE_BUSY,
-                           "the index has gone past what was to be shown");
-    }
-    if (status == STELE_OK) {
-        status = tail_advance(store, tail, goal, error);
-    }
-    if (status == STELE_OK) {
-        status = publish(store, tail, fresh, &next, error);
+        status = show_anew(store, &goal, &next, error);
     }
     state_discard(next);
-    if (status != STELE_OK) {
-        tail_close(tail); /* Half read: the next call builds it anew. */
-        return status;
+    if (status == STELE_OK) {
+        follow->shown = follow->tail.reader.previous;
     }
-    follow->shown = tail->reader.previous;
-    if (fresh) {
-        tail_close(&follow->tail);
-        follow->tail = built;
-    }
-    return STELE_OK;
+    return status;
 }
 
 /* ---- Catching up ------------------------------------------------------------------------------ */
@@ -413,10 +497,14 @@ enum stele_status follow_pin(struct stele *store, struct state **state_out,
     mutex_lock(&store->follow.mutex);
     status = catch_up(store, error);
     if (status == STELE_OK) {
+        assert(store->follow.tail.memtable != NULL);
         state = state_acquire(&store->publisher);
         if (store->index != NULL) {
             status =
                 index_reader_acquire(store->index, &base_out->index, error);
+        } else if (store->follow.tail.snapshot != NULL) {
+            snapshot_map_ref(store->follow.tail.snapshot);
+            base_out->snapshot = store->follow.tail.snapshot;
         }
     }
     mutex_unlock(&store->follow.mutex);

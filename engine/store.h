@@ -26,6 +26,7 @@
 #include "engine/ranges.h"
 #include "engine/state.h"
 #include "engine/stele.h"
+#include "snapshot/map.h"
 #include "wal/anchor.h"
 #include "wal/reader.h"
 #include "wal/recovery.h"
@@ -96,7 +97,9 @@ struct follow_tail {
     struct memtable *memtable; /* NULL: there is none; build it anew. */
     struct range_set *ranges;
     struct wal_reader reader;
-    struct wal_position base; /* Of the index, when the tail was begun. */
+    struct wal_position base; /* Of what it was begun on: the index, or ... */
+    struct snapshot_map *snapshot; /* ... this, a reference, or nothing. */
+    uint64_t snapshot_newest;      /* In ANCHOR, then. */
 };
 
 /* What tells whether anybody has written since one looked. */

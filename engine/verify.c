@@ -18,6 +18,7 @@
 #include "engine/base_value.h"
 #include "engine/bases.h"
 #include "engine/ops.h"
+#include "engine/retained.h"
 #include "engine/store.h"
 #include "engine/tally.h"
 #include "engine/view.h"
@@ -362,7 +363,6 @@ enum stele_status stele_find_tag(struct stele *store,
                                  uint64_t lsn_from, uint64_t *lsn_out,
                                  struct stele_error *error)
 {
-    const struct wal_position origin = wal_anchor_origin(&store->anchor);
     struct wal_reader reader;
     struct stele_view *view;
     enum stele_status status = stele_view_open(store, &view, error);
@@ -371,8 +371,7 @@ enum stele_status stele_find_tag(struct stele *store,
     if (status != STELE_OK) {
         return status;
     }
-    status = wal_reader_open(&reader, store->wal_dir, &origin,
-                             store_segment_oldest(store), IO_OPEN_READ, error);
+    status = retained_open_log(store, &reader, error);
     if (status == STELE_OK) {
         /* Only as far as the handle shows: what a poisoned handle wrote last is
          * for the next open to decide. */

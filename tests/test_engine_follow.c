@@ -24,12 +24,14 @@
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
 #include "engine/store.h"
+#include "engine/view.h"
 #include "tests/lib/child.h"
 #include "tests/lib/files.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/run.h"
 #include "tests/lib/sanitized.h"
 #include "tests/lib/store_dir.h"
+#include "tests/lib/store_snapshot.h"
 
 #define FIRST_SEGMENT "wal/0000000000000001.wal"
 
@@ -59,9 +61,10 @@ enum command {
     DELETE_ALL,      /* By prefix. */
     CHECKPOINT,      /* Whole. */
     CHECKPOINT_PART, /* End the one under way, begin the next. */
-    CLOSE,           /* Clean; the memtable is left to the log. */
-    ABANDON,         /* As if it had been killed. */
-    HOLD_LOCK,       /* Nothing but LOCK, as a writer has that just began. */
+    TRIM,      /* Snapshot; the log before it goes. The answer: its LSN. */
+    CLOSE,     /* Clean; the memtable is left to the log. */
+    ABANDON,   /* As if it had been killed. */
+    HOLD_LOCK, /* Nothing but LOCK, as a writer has that just began. */
 };
 
 struct writer {
@@ -230,6 +233,13 @@ static int writer_main(const char *path)
             break;
         case CHECKPOINT_PART:
             writer_checkpoint_part(&writer);
+            break;
+        case TRIM:
+            message.lsn = store_snapshot_take(writer.store);
+            message.n = store_snapshot_trim(writer.store, message.lsn);
+            if (message.n == 0) {
+                run_fail("there was no log to remove");
+            }
             break;
         case CLOSE:
             run_expect_ok(stele_close(writer.store, &writer.error),
@@ -849,6 +859,96 @@ static void statistics_may_be_asked_for_while_views_are_opened(void **state)
     }
 }
 
+/* ---- Snapshots -------------------------------------------------------------------------- */
+
+static void put_large(uint64_t first, uint64_t count)
+{
+    for (uint64_t n = first; n < first + count; n++) {
+        (void)ask_for(PUT, n, LARGE_BYTES);
+    }
+}
+
+static void assert_shows(uint64_t count)
+{
+    struct stele_view *view = open_view();
+
+    for (uint64_t n = 0; n < count; n++) {
+        assert_true(view_has(view, n));
+    }
+    assert_false(view_has(view, count));
+    stele_view_close(view);
+}
+
+/* Retention asks no reader. */
+static void a_tail_whose_log_was_removed_is_begun_anew(void **state)
+{
+    struct stele_view *before;
+
+    (void)state;
+    ask(OPEN);
+    put_large(0, 2);
+    open_reader();
+    before = open_view();
+    put_large(2, 8);
+    ask(TRIM);
+    put_large(10, 1);
+    assert_shows(11);
+    assert_true(view_has(before, 1));
+    assert_false(view_has(before, 2));
+    stele_view_close(before);
+}
+
+/* Its oldest segment is gone, too, so that there is no other base. */
+static void leave_only_a_snapshot(void)
+{
+    ask(OPEN);
+    put_large(0, 8);
+    ask(TRIM);
+    put_large(8, 2);
+    files_remove(at("index/data.mdb"));
+}
+
+static void without_an_index_a_reader_stands_on_a_snapshot(void **state)
+{
+    struct stele_view *view;
+    uint64_t count;
+
+    (void)state;
+    leave_only_a_snapshot();
+    open_reader();
+    assert_shows(10);
+    put_large(10, 3);
+    assert_shows(13);
+    view = open_view();
+    assert_non_null(view->base.snapshot);
+    assert_int_equal(stele_table_count(view, "t", &count, &dir.error),
+                     STELE_OK);
+    assert_int_equal(count, 13);
+    ask(DELETE_ALL);
+    assert_shows(0);
+    assert_true(view_has(view, 12));
+    stele_view_close(view);
+}
+
+static void without_a_snapshot_either_it_says_so(void **state)
+{
+    char path[FILES_PATH_BYTES];
+
+    (void)state;
+    leave_only_a_snapshot();
+    store_snapshot_path(dir.path, 8, path);
+    files_flip_bit(path, files_size(path) / 2, 0);
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY),
+                     STELE_CORRUPT);
+    assert_non_null(
+        strstr(dir.error.message,
+               "row E: no base is left: snapshot/0000000000000008.snap: "));
+    files_remove(path);
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY),
+                     STELE_CORRUPT);
+    store_dir_assert_error(&dir, "open %s: row E: no base is left", dir.path);
+}
+
 #define FOLLOW_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -872,6 +972,9 @@ int main(int argc, char **argv)
         FOLLOW_TEST(an_index_that_was_rebuilt_is_taken_over),
         FOLLOW_TEST(a_reader_without_an_index_takes_the_first_one),
         FOLLOW_TEST(without_lock_mdb_reading_makes_none),
+        FOLLOW_TEST(a_tail_whose_log_was_removed_is_begun_anew),
+        FOLLOW_TEST(without_an_index_a_reader_stands_on_a_snapshot),
+        FOLLOW_TEST(without_a_snapshot_either_it_says_so),
         FOLLOW_TEST(statistics_may_be_asked_for_while_views_are_opened),
     };
 

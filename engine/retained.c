@@ -1,0 +1,124 @@
+/* engine/retained.c -- see engine/retained.h. */
+#include "engine/retained.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum stele_status retained_read(struct stele *store,
+                                struct retained *retained_out,
+                                struct stele_error *error)
+{
+    struct retained retained = {0};
+    enum stele_status status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME,
+                                              &retained.snapshot_dir, error);
+
+    mutex_lock(&store->anchor_mutex);
+    retained.anchor = store->anchor;
+    mutex_unlock(&store->anchor_mutex);
+    if (status == STELE_OK || status == STELE_NOT_FOUND) {
+        status = bases_read(retained.snapshot_dir, store->wal_dir,
+                            &retained.anchor, &retained.bases, error);
+    }
+    if (status != STELE_OK) {
+        retained_free(&retained);
+        return status;
+    }
+    *retained_out = retained;
+    return STELE_OK;
+}
+
+void retained_free(struct retained *retained)
+{
+    bases_free(&retained->bases);
+    io_dir_close(retained->snapshot_dir);
+    *retained = (struct retained){0};
+}
+
+bool retained_same(const struct retained *left, const struct retained *right)
+{
+    return left->anchor.segment_oldest == right->anchor.segment_oldest &&
+           memcmp(left->anchor.snapshots, right->anchor.snapshots,
+                  sizeof left->anchor.snapshots) == 0;
+}
+
+/* What is wrong with this snapshot alone. */
+static bool is_damage(const struct stele_error *why)
+{
+    return why->status == STELE_CORRUPT || why->status == STELE_FOREIGN ||
+           why->status == STELE_NOT_FOUND ||
+           (why->status == STELE_IO && why->sys_errno == EIO);
+}
+
+/* Why there is no base up to `lsn_max`. */
+static enum stele_status explain(const struct bases *bases, uint64_t lsn_max,
+                                 struct stele_error *error)
+{
+    for (size_t index = bases->count; index > 0; index--) {
+        const struct base_item *item = &bases->items[index - 1];
+
+        if (item->counts && !item->stands && item->lsn <= lsn_max) {
+            return error_set(error, STELE_CORRUPT, "%s", item->why.message);
+        }
+    }
+    return error_set(error, STELE_NOT_FOUND, "no base is left");
+}
+
+enum stele_status retained_open_base(struct stele *store,
+                                     struct retained *retained,
+                                     uint64_t lsn_max,
+                                     const struct base_item **item_out,
+                                     struct snapshot_map **map_out,
+                                     struct stele_error *error)
+{
+    struct bases *bases = &retained->bases;
+
+    for (size_t index = bases->count; index > 0; index--) {
+        struct base_item *item = &bases->items[index - 1];
+        enum stele_status status = STELE_OK;
+
+        if (!item->stands || item->lsn > lsn_max) {
+            continue;
+        }
+        *map_out = NULL;
+        if (item->kind == BASE_SNAPSHOT) {
+            status = snapshot_map_open(retained->snapshot_dir, item->lsn,
+                                       store->uuid.bytes, map_out, &item->why);
+        }
+        if (status == STELE_OK) {
+            *item_out = item;
+            return STELE_OK;
+        }
+        if (!is_damage(&item->why)) {
+            if (error != NULL) {
+                *error = item->why;
+            }
+            return status;
+        }
+        item->stands = false;
+    }
+    return explain(bases, lsn_max, error);
+}
+
+enum stele_status retained_open_log(struct stele *store,
+                                    struct wal_reader *reader,
+                                    struct stele_error *error)
+{
+    struct retained retained;
+    enum stele_status status = retained_read(store, &retained, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = retained.bases.log_readable
+                 ? wal_reader_open(
+                       reader, store->wal_dir, &retained.bases.log_start,
+                       retained.anchor.segment_oldest, IO_OPEN_READ, error)
+                 : error_set(error, STELE_CORRUPT,
+                             "the log's beginning was removed, and no snapshot "
+                             "says where it goes on");
+    retained_free(&retained);
+    return status;
+}
