@@ -17,7 +17,10 @@ enum stele_status replay_unit(struct replay *replay,
     const struct apply_target target = {.memtable = replay->memtable,
                                         .ranges = &builder};
     struct range_set *ranges = NULL;
+    const uint64_t lsn_max =
+        replay->lsn_max == 0 ? UINT64_MAX : replay->lsn_max;
     enum stele_status status = STELE_OK;
+    uint64_t records = 0;
 
     range_builder_init(&builder);
     while (in.offset < in.size && status == STELE_OK) {
@@ -27,6 +30,10 @@ enum stele_status replay_unit(struct replay *replay,
 
         assert(decoded);
         (void)decoded;
+        if (record.lsn > lsn_max) {
+            break; /* They ascend. */
+        }
+        records++;
         status =
             apply_body(&target, (struct bytes){record.body, record.body_bytes},
                        record.lsn, NULL, NULL, error);
@@ -47,7 +54,7 @@ enum stele_status replay_unit(struct replay *replay,
             unit->unit.segment, unit->position.start_offset, unit->unit.number);
     }
     memtable_settle(replay->memtable);
-    replay->records += unit->unit.record_count;
+    replay->records += records;
     return STELE_OK;
 }
 

@@ -15,6 +15,7 @@
 struct replay {
     struct memtable *memtable; /* Borrowed. */
     struct range_set *ranges;  /* A reference of its own. */
+    uint64_t lsn_max;          /* Records above it are left out; 0: none are. */
     uint64_t records;
 };
 

@@ -36,18 +36,33 @@ void state_discard(struct state *unused)
     free(unused);
 }
 
+struct state *state_create(uint64_t lsn, struct memtable *memtable,
+                           struct range_set *ranges)
+{
+    struct state *state = state_allocate();
+
+    if (state != NULL) {
+        state->lsn = lsn;
+        layer_set(&state->layers[STATE_ACTIVE], memtable, ranges);
+    }
+    return state;
+}
+
+void state_destroy(struct state *state)
+{
+    state_free(state);
+}
+
 enum stele_status state_publisher_init(struct state_publisher *publisher,
                                        uint64_t lsn, struct memtable *active,
                                        struct range_set *ranges,
                                        struct stele_error *error)
 {
-    struct state *first = state_allocate();
+    struct state *first = state_create(lsn, active, ranges);
 
     if (first == NULL) {
         return error_no_memory(error, "state");
     }
-    first->lsn = lsn;
-    layer_set(&first->layers[STATE_ACTIVE], active, ranges);
     mutex_init(&publisher->mutex);
     atomic_store(&publisher->current, first);
     return STELE_OK;
@@ -78,6 +93,13 @@ static bool is_still(const struct state *state)
         }
     }
     return true;
+}
+
+void state_forsake(struct state *state)
+{
+    if (is_still(state)) {
+        state_free(state);
+    }
 }
 
 void state_publisher_forsake(struct state_publisher *publisher)

@@ -97,4 +97,14 @@ void state_publish_rebase(struct state_publisher *publisher, struct state *next,
 /* Free replaced states that nobody holds any more. */
 void state_sweep(struct state_publisher *publisher);
 
+/* ---- One that is not published: a view's own ------------------------------------ */
+
+/* Takes references of its own. NULL: out of memory. */
+struct state *state_create(uint64_t lsn, struct memtable *memtable,
+                           struct range_set *ranges);
+void state_destroy(struct state *state);
+/* In a child of the process that made it: unless a thread was in the midst of
+ * using it. */
+void state_forsake(struct state *state);
+
 #endif

@@ -376,9 +376,30 @@ STELE_API enum stele_status stele_view_open(
     struct stele *store, struct stele_view **view_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/*
+ * The state as it was at `lsn`: after the last batch at or below it. 0: before
+ * the first. Exact for every LSN that the retained log reaches back to, back to
+ * the first one as long as nothing of the log was removed.
+ *
+ * Made from the nearest snapshot (or the index, if it has not gone past that LSN)
+ * and the log from there: takes time and, while the view lives, memory in
+ * proportion to that part of the log, and reads the snapshot once as a whole. To
+ * look a key up in a snapshot costs some 64 KiB of reading. Otherwise it is a view
+ * like any other, and counts as one.
+ *
+ * STELE_NOT_FOUND: older than what is retained, or newer than what is durable
+ * (what a relaxed commit has written but not synced); the message names that end.
+ * STELE_CORRUPT: what it would have to be made from is damaged. STELE_BUSY: as
+ * above.
+ */
+STELE_API enum stele_status stele_view_open_at(
+    struct stele *store, uint64_t lsn, struct stele_view **view_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* Cursors of it that are still open can only be closed from now on. */
 STELE_API void stele_view_close(struct stele_view *view);
 
+/* The LSN that it shows; of stele_view_open_at(), the one that was asked for. */
 STELE_API uint64_t stele_view_lsn(const struct stele_view *view);
 
 struct stele_value {

@@ -19,6 +19,7 @@
 #include "engine/follow.h"
 #include "engine/limits.h"
 #include "engine/lookup.h"
+#include "engine/past.h"
 #include "engine/registry.h"
 
 enum { VIEW_TRIES_MAX = 1000 };
@@ -70,17 +71,13 @@ static enum stele_status pin(struct stele *store, struct stele_view *view,
                      "open view: the index stayed ahead of the state");
 }
 
-enum stele_status stele_view_open(struct stele *store,
-                                  struct stele_view **view_out,
-                                  struct stele_error *error)
+/* One more of views_max, holding nothing yet. */
+static enum stele_status enroll(struct stele *store,
+                                struct stele_view **view_out,
+                                struct stele_error *error)
 {
-    enum stele_status status = store_check_process(store, error);
-    struct stele_view *view;
+    struct stele_view *view = calloc(1, sizeof *view);
 
-    if (status != STELE_OK) {
-        return status;
-    }
-    view = calloc(1, sizeof *view);
     if (view == NULL) {
         return error_no_memory(error, "view");
     }
@@ -103,8 +100,23 @@ enum stele_status stele_view_open(struct stele *store,
     }
     store->views = view;
     mutex_unlock(&store->views_mutex);
+    *view_out = view;
+    return STELE_OK;
+}
 
-    status = pin(store, view, error);
+enum stele_status stele_view_open(struct stele *store,
+                                  struct stele_view **view_out,
+                                  struct stele_error *error)
+{
+    enum stele_status status = store_check_process(store, error);
+    struct stele_view *view = NULL;
+
+    if (status == STELE_OK) {
+        status = enroll(store, &view, error);
+    }
+    if (status == STELE_OK) {
+        status = pin(store, view, error);
+    }
     if (status != STELE_OK) {
         stele_view_close(view);
         return status;
@@ -113,13 +125,46 @@ enum stele_status stele_view_open(struct stele *store,
     return STELE_OK;
 }
 
+enum stele_status stele_view_open_at(struct stele *store, uint64_t lsn,
+                                     struct stele_view **view_out,
+                                     struct stele_error *error)
+{
+    enum stele_status status = store_check_process(store, error);
+    struct stele_view *view = NULL;
+
+    if (status == STELE_OK) {
+        status = enroll(store, &view, error);
+    }
+    if (status == STELE_OK) {
+        status = past_pin(store, lsn, &view->state, &view->base, error);
+    }
+    if (status != STELE_OK) {
+        stele_view_close(view);
+        return status;
+    }
+    view->past = true;
+    view->lsn = lsn;
+    *view_out = view;
+    return STELE_OK;
+}
+
+static void release_state(struct stele_view *view)
+{
+    if (view->state == NULL) {
+        return;
+    }
+    if (view->past) {
+        past_release(view->state);
+    } else {
+        state_release(view->state);
+    }
+    view->state = NULL;
+}
+
 static void unpin(struct stele_view *view)
 {
     base_release(&view->base);
-    if (view->state != NULL) {
-        state_release(view->state);
-        view->state = NULL;
-    }
+    release_state(view);
 }
 
 void stele_view_close(struct stele_view *view)
@@ -132,8 +177,12 @@ void stele_view_close(struct stele_view *view)
     store = view->store;
     cursor_orphan_all(view);
     if (view_check_process(view, NULL) != STELE_OK) {
-        /* What it pins is the parent's, or went with the store. */
+        /* What it pins is the parent's, or went with the store; but what a past
+         * one holds is its own. */
         base_forsake(&view->base);
+        if (view->past && view->state != NULL) {
+            past_forsake(view->state);
+        }
         free(view);
         return;
     }

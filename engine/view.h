@@ -15,6 +15,7 @@ struct stele_view {
     uint64_t process;    /* The store's. */
     struct state *state; /* Pinned; NULL once expired. */
     struct base base;    /* Behind `state`. */
+    bool past;           /* `state` is its own: engine/past.h. */
     uint64_t lsn;
     uint64_t opened_ns;
     struct stele_cursor *cursors; /* Open ones, singly linked. */
