@@ -59,14 +59,14 @@ enum stele_status base_entry_value(const struct base *base,
 {
     char snapshot[48];
 
-    if (base->index != NULL) {
-        return base_value_read("index", entry->key, entry->stored, value_out,
-                               error);
+    if (base_value_decode(entry->stored, value_out) &&
+        base_value_verify(entry->key, value_out)) {
+        return STELE_OK;
     }
     snprintf(snapshot, sizeof snapshot, "snapshot/%016" PRIx64 ".snap",
-             snapshot_map_info(base->snapshot)->lsn);
-    return base_value_read(snapshot, entry->key, entry->stored, value_out,
-                           error);
+             base->index != NULL ? 0 : snapshot_map_info(base->snapshot)->lsn);
+    return base_value_read(base->index != NULL ? "index" : snapshot, entry->key,
+                           entry->stored, value_out, error);
 }
 
 /* The value outlives the block that it was read from. */

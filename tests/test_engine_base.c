@@ -212,12 +212,12 @@ static void an_entry_whose_check_fails_names_its_base(void **state)
     assert_int_equal(base_entry_value(&bases[0], &entry, &value, &error),
                      STELE_CORRUPT);
     assert_string_equal(error.message,
-                        "index: a value in table topics fails its check");
+                        "index: table \"topics\", key \"k\": check mismatch");
     assert_int_equal(base_entry_value(&bases[1], &entry, &value, &error),
                      STELE_CORRUPT);
     snprintf(expected, sizeof expected,
              "snapshot/%016" PRIx64
-             ".snap: a value in table topics fails its check",
+             ".snap: table \"topics\", key \"k\": check mismatch",
              snapshot_map_info(bases[1].snapshot)->lsn);
     assert_string_equal(error.message, expected);
 }
