@@ -33,16 +33,15 @@ static const char usage[] =
     "not be run.\n"
     "\n"
     "  --rounds N        default 5\n"
-    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, or open; "
-    "may\n"
-    "                    be given more than once\n"
+    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, open, or\n"
+    "                    rebuild; may be given more than once\n"
     "  --quick           a few seconds at small sizes; no bars\n"
     "  --strict          a goal that is missed counts as a bar\n"
     "  --json            one object a line\n";
 
 static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
-    &workload_threads, &workload_open,
+    &workload_threads, &workload_open,         &workload_rebuild,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
