@@ -20,9 +20,10 @@ struct bench_size {
     uint64_t prefix_keys;   /* That one prefix delete deletes. */
     uint64_t repeats_small; /* In a round, of what takes well below 1 ms. */
     uint64_t repeats_large;
-    uint64_t threads_ms; /* For each number of threads. */
-    uint64_t open_items; /* In the index of the larger store. */
-    uint64_t open_tail;  /* Records that are not. */
+    uint64_t threads_ms;       /* For each number of threads. */
+    uint64_t open_items;       /* In the index of the larger store. */
+    uint64_t open_tail;        /* Records that are not. */
+    uint64_t steady_log_bytes; /* A tenth of what is written. */
 };
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
@@ -55,5 +56,6 @@ extern const struct bench_workload workload_prefix_delete;
 extern const struct bench_workload workload_threads;
 extern const struct bench_workload workload_open;
 extern const struct bench_workload workload_rebuild;
+extern const struct bench_workload workload_steady;
 
 #endif

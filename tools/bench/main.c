@@ -33,8 +33,8 @@ static const char usage[] =
     "not be run.\n"
     "\n"
     "  --rounds N        default 5\n"
-    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, open, or\n"
-    "                    rebuild; may be given more than once\n"
+    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, open,\n"
+    "                    rebuild, or steady; may be given more than once\n"
     "  --quick           a few seconds at small sizes; no bars\n"
     "  --strict          a goal that is missed counts as a bar\n"
     "  --json            one object a line\n";
@@ -42,6 +42,7 @@ static const char usage[] =
 static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
     &workload_threads, &workload_open,         &workload_rebuild,
+    &workload_steady,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -53,6 +54,7 @@ static const struct bench_size full_size = {
     .threads_ms = 1000,
     .open_items = 1000000,
     .open_tail = 10000,
+    .steady_log_bytes = 64 << 20,
 };
 
 static const struct bench_size quick_size = {
@@ -63,6 +65,7 @@ static const struct bench_size quick_size = {
     .threads_ms = 50,
     .open_items = 10000,
     .open_tail = 500,
+    .steady_log_bytes = 256 << 10,
 };
 
 struct request {
