@@ -1,0 +1,342 @@
+/*
+ * tests/test_snapshots_concurrent.c -- snapshots while eight threads commit: each is
+ * exactly the state at its LSN.
+ *
+ * The committers write the histories of tests/lib/history.h, whose state follows
+ * from a number, and note the LSN of every batch. A snapshot at LSN n must show of
+ * each committer the last batch with an LSN up to n, and nothing else: by
+ * history_check() on a view of that LSN, and by comparing the file's entries, one by
+ * one and by the sum of their checks, with that view.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/base_value.h"
+#include "engine/limits.h"
+#include "engine/retention.h"
+#include "engine/store.h"
+#include "snapshot/reader.h"
+#include "tests/lib/history.h"
+#include "tests/lib/run.h"
+#include "tests/lib/temp_dir.h"
+
+enum {
+    COMMITTERS = 8,
+    SNAPSHOTS = 12,
+    BALLAST_KEYS = 20000, /* So that a snapshot takes a while. */
+    BALLAST_BYTES = 100,
+    BATCHES_MAX = 200000, /* A committer ends there. */
+    STEP_BYTES = 4096,    /* So that a snapshot takes many. */
+};
+
+static struct stele *store;
+static _Atomic bool stop;
+
+struct committer {
+    pthread_t thread;
+    uint32_t owner;
+    _Atomic uint64_t count; /* Batches committed, and lsns[1 .. count] known. */
+    _Atomic uint64_t *lsns;
+};
+static struct committer committers[COMMITTERS];
+
+static void *commit_main(void *context)
+{
+    struct committer *self = context;
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    run_expect_ok(stele_batch_create(&batch, &error), &error, "batch");
+    for (uint64_t n = 1; n < BATCHES_MAX && !atomic_load(&stop); n++) {
+        struct stele_commit_result result = {0};
+
+        history_fill(batch, self->owner, n);
+        run_expect_ok(stele_commit(store, batch,
+                                   n % 4 == 0 ? STELE_DURABLE : STELE_RELAXED,
+                                   &result, &error),
+                      &error, "commit");
+        atomic_store(&self->lsns[n], result.lsn);
+        atomic_store(&self->count, n);
+    }
+    stele_batch_destroy(batch);
+    return NULL;
+}
+
+/* The model: which batch of a committer a state at `lsn` ends with. */
+static void assert_ends_at(const struct committer *committer,
+                           const struct history_seen *seen, uint64_t lsn)
+{
+    uint64_t next_lsn;
+
+    if (seen->lsn > lsn) {
+        run_fail("owner %" PRIu32 ": batch %" PRIu64 " has LSN %" PRIu64
+                 ", the snapshot %" PRIu64,
+                 committer->owner, seen->n, seen->lsn, lsn);
+    }
+    /* What came next was later: if it is not noted yet, it was. */
+    next_lsn = atomic_load(&committer->lsns[seen->n + 1]);
+    if (next_lsn != 0 && next_lsn <= lsn) {
+        run_fail("owner %" PRIu32 ": batch %" PRIu64
+                 " is the last, but %" PRIu64 " has LSN %" PRIu64
+                 ", the snapshot %" PRIu64,
+                 committer->owner, seen->n, seen->n + 1, next_lsn, lsn);
+    }
+}
+
+/* Entry by entry; both are in key order. */
+struct walk {
+    struct stele_view *view;
+    struct snapshot_reader *reader;
+    uint64_t keys;
+    uint64_t sum; /* Of the checks of what the view shows. */
+};
+
+static bool next_key(struct walk *walk, struct snapshot_entry *entry)
+{
+    struct stele_error error = {0};
+    enum stele_status status;
+
+    do {
+        status = snapshot_reader_next(walk->reader, entry, &error);
+    } while (status == STELE_OK && /* Not the rows. */
+             base_key_table_bytes(entry->key) + 1 == entry->key.size);
+    if (status != STELE_OK && status != STELE_NOT_FOUND) {
+        run_fail("snapshot: %s", error.message);
+    }
+    return status == STELE_OK;
+}
+
+static void compare_entry(struct walk *walk, const char *table,
+                          const struct stele_entry *shown)
+{
+    const struct bytes value = {shown->value.data, shown->value.bytes};
+    struct snapshot_entry entry;
+    struct base_value stored;
+    struct full_key key;
+
+    full_key_init(&key, (struct bytes){table, strlen(table)},
+                  (struct bytes){shown->key, shown->key_bytes});
+    if (!next_key(walk, &entry) || !base_value_decode(entry.stored, &stored) ||
+        bytes_compare(entry.key, full_key_bytes(&key)) != 0 ||
+        bytes_compare(stored.value, value) != 0 ||
+        stored.lsn != shown->value.lsn) {
+        run_fail("table %s: the snapshot has another entry than the view",
+                 table);
+    }
+    walk->keys++;
+    walk->sum +=
+        base_value_check(full_key_bytes(&key), shown->value.lsn, value);
+}
+
+static void compare_table(struct walk *walk, const char *table)
+{
+    struct stele_error error = {0};
+    struct stele_cursor *cursor;
+    struct stele_entry shown;
+    enum stele_status status;
+
+    run_expect_ok(
+        stele_cursor_open(walk->view, table, NULL, 0, &cursor, &error), &error,
+        "cursor");
+    while ((status = stele_cursor_next(cursor, &shown, &error)) == STELE_OK) {
+        compare_entry(walk, table, &shown);
+    }
+    if (status != STELE_NOT_FOUND) {
+        run_fail("cursor: %s", error.message);
+    }
+    stele_cursor_close(cursor);
+}
+
+static void compare_with_file(struct stele_view *view, uint64_t lsn)
+{
+    struct walk walk = {.view = view};
+    char table[STELE_TABLE_NAME_BYTES_MAX + 1] = "";
+    struct stele_error error = {0};
+    struct snapshot_entry more;
+    const struct snapshot_info *info;
+
+    run_expect_ok(snapshot_reader_open(store->snapshot_dir, lsn,
+                                       SNAPSHOT_PUBLISHED, NULL, &walk.reader,
+                                       &error),
+                  &error, "snapshot");
+    while (stele_table_next(view, table[0] == '\0' ? NULL : table, table,
+                            &error) == STELE_OK) {
+        compare_table(&walk, table);
+    }
+    if (next_key(&walk, &more)) {
+        run_fail("the snapshot has more than the view");
+    }
+    info = snapshot_reader_info(walk.reader);
+    if (info->totals.keys != walk.keys || info->totals.sum != walk.sum) {
+        run_fail("the snapshot's digest is not the state's");
+    }
+    snapshot_reader_close(walk.reader);
+}
+
+static void check_snapshot(uint64_t lsn)
+{
+    struct stele_error error = {0};
+    struct stele_view *view;
+
+    run_expect_ok(stele_view_open_at(store, lsn, &view, &error), &error,
+                  "view of a snapshot's LSN");
+    for (unsigned index = 0; index < COMMITTERS; index++) {
+        const struct history_seen seen =
+            history_check(view, committers[index].owner);
+
+        assert_ends_at(&committers[index], &seen, lsn);
+    }
+    compare_with_file(view, lsn);
+    stele_view_close(view);
+}
+
+static void start_committers(void)
+{
+    atomic_store(&stop, false);
+    for (unsigned index = 0; index < COMMITTERS; index++) {
+        struct committer *committer = &committers[index];
+
+        committer->owner = index;
+        atomic_store(&committer->count, 0);
+        committer->lsns = calloc(BATCHES_MAX + 1, sizeof *committer->lsns);
+        assert_non_null(committer->lsns);
+        assert_int_equal(
+            pthread_create(&committer->thread, NULL, commit_main, committer),
+            0);
+    }
+}
+
+static void stop_committers(void)
+{
+    atomic_store(&stop, true);
+    for (unsigned index = 0; index < COMMITTERS; index++) {
+        assert_int_equal(pthread_join(committers[index].thread, NULL), 0);
+    }
+}
+
+static void free_committers(void)
+{
+    for (unsigned index = 0; index < COMMITTERS; index++) {
+        free(committers[index].lsns);
+    }
+}
+
+static void open_in(const char *path)
+{
+    struct stele_error error = {0};
+    struct stele_options options;
+    struct store_tuning tuning;
+
+    stele_options_init(&options);
+    options.mode = STELE_OPEN_CREATE;
+    options.segment_bytes = 1 << 20;
+    options.memtable_bytes = 256 << 10;
+    store_tuning_init(&tuning);
+    tuning.snapshot_step_bytes = STEP_BYTES;
+    tuning.snapshot_log_bytes = 4 << 20; /* By themselves, too. */
+    tuning.checkpoint_pause_ms = 1;
+    run_expect_ok(store_open(path, &options, &tuning, &store, &error), &error,
+                  "open");
+}
+
+static void put_ballast(void)
+{
+    static const char value[BALLAST_BYTES] = "ballast";
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    run_expect_ok(stele_batch_create(&batch, &error), &error, "batch");
+    for (unsigned number = 0; number < BALLAST_KEYS; number++) {
+        char key[16];
+        const int bytes = snprintf(key, sizeof key, "%08u", number);
+
+        run_expect_ok(stele_batch_put(batch, "ballast", key, (size_t)bytes,
+                                      value, sizeof value, &error),
+                      &error, "put");
+        if (stele_batch_bytes(batch) > (256 << 10) ||
+            number + 1 == BALLAST_KEYS) {
+            run_expect_ok(
+                stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error,
+                "commit");
+            stele_batch_clear(batch);
+        }
+    }
+    stele_batch_destroy(batch);
+}
+
+static uint64_t commits(void)
+{
+    uint64_t sum = 0;
+
+    for (unsigned index = 0; index < COMMITTERS; index++) {
+        sum += atomic_load(&committers[index].count);
+    }
+    return sum;
+}
+
+static void snapshots_during_commits_are_exact_at_their_lsn(void **state)
+{
+    struct stele_stats stats = {.size = sizeof stats};
+    struct stele_error error = {0};
+    char *path = temp_dir_make();
+    uint64_t last = 0;
+
+    (void)state;
+    open_in(path);
+    put_ballast();
+    start_committers();
+    for (int round = 0; round < SNAPSHOTS; round++) {
+        const uint64_t before = commits();
+        struct retention_hold hold;
+        uint64_t lsn;
+
+        run_expect_ok(stele_snapshot(store, &lsn, &error), &error, "snapshot");
+        if (lsn <= last || commits() <= before) {
+            run_fail("nothing was committed while a snapshot was taken");
+        }
+        last = lsn;
+        /* It may be superfluous soon: those that are due by themselves. */
+        if (retention_hold(store, lsn, &hold, &error) == STELE_OK) {
+            if (hold.lsn == lsn) {
+                check_snapshot(lsn);
+            }
+            retention_release(store, &hold);
+        }
+    }
+    stop_committers();
+    print_message("%" PRIu64 " commits\n", commits());
+    /* Those that are left, from what is on the disk alone. */
+    run_expect_ok(stele_snapshot(store, &last, &error), &error, "snapshot");
+    run_expect_ok(stele_stats(store, &stats, &error), &error, "stats");
+    for (int index = 0; index < 2; index++) {
+        assert_int_not_equal(stats.snapshot_lsns[index], 0);
+        check_snapshot(stats.snapshot_lsns[index]);
+    }
+    assert_true(stats.segments_removed > 0);
+    run_expect_ok(stele_close(store, &error), &error, "close");
+    open_in(path);
+    check_snapshot(last);
+    run_expect_ok(stele_close(store, &error), &error, "close");
+    free_committers();
+    temp_dir_remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(snapshots_during_commits_are_exact_at_their_lsn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
