@@ -52,10 +52,15 @@ static bool is_damage(const struct stele_error *why)
            (why->status == STELE_IO && why->sys_errno == EIO);
 }
 
-/* Why there is no base up to `lsn_max`. */
+/* Why there is no base up to `lsn_max`. `damaged`: one that looked like one, or
+ * NULL. */
 static enum stele_status explain(const struct bases *bases, uint64_t lsn_max,
+                                 const struct base_item *damaged,
                                  struct stele_error *error)
 {
+    if (damaged != NULL) {
+        return error_set(error, STELE_CORRUPT, "%s", damaged->why.message);
+    }
     for (size_t index = bases->count; index > 0; index--) {
         const struct base_item *item = &bases->items[index - 1];
 
@@ -74,6 +79,7 @@ enum stele_status retained_open_base(struct stele *store,
                                      struct stele_error *error)
 {
     struct bases *bases = &retained->bases;
+    const struct base_item *damaged = NULL;
 
     for (size_t index = bases->count; index > 0; index--) {
         struct base_item *item = &bases->items[index - 1];
@@ -98,8 +104,9 @@ enum stele_status retained_open_base(struct stele *store,
             return status;
         }
         item->stands = false;
+        damaged = damaged == NULL ? item : damaged;
     }
-    return explain(bases, lsn_max, error);
+    return explain(bases, lsn_max, damaged, error);
 }
 
 enum stele_status retained_open_log(struct stele *store,

@@ -687,6 +687,30 @@ static void if_damage_leaves_no_base_that_is_said(void **state)
     assert_at(newest_lsn(), ON_INDEX);
 }
 
+/* ANCHOR names the newest two. */
+static void also_of_a_snapshot_that_nothing_depends_on(void **state)
+{
+    struct stele_view *view;
+    uint64_t lsn;
+
+    (void)state;
+    live(60);
+    lsn = take_snapshot();
+    assert_true(store_snapshot_trim(dir.store, lsn) > 0);
+    for (int number = 0; number < 2; number++) {
+        live(2);
+        take_snapshot();
+    }
+    damage(lsn);
+    assert_int_equal(stele_view_open_at(dir.store, lsn, &view, &dir.error),
+                     STELE_CORRUPT);
+    assert_non_null(strstr(dir.error.message, ".snap: "));
+    assert_refused(lsn - 1, STELE_NOT_FOUND,
+                   "LSN %" PRIu64 " is older than what is retained: the oldest "
+                   "base is at LSN %" PRIu64,
+                   lsn - 1, lsn);
+}
+
 static void an_unreadable_log_is_not_papered_over(void **state)
 {
     struct stele_view *view;
@@ -1022,6 +1046,7 @@ int main(void)
         PAST_TEST(what_is_not_synced_yet_is_no_past),
         PAST_TEST(behind_a_damaged_snapshot_the_one_before_it_is_the_base),
         PAST_TEST(if_damage_leaves_no_base_that_is_said),
+        PAST_TEST(also_of_a_snapshot_that_nothing_depends_on),
         PAST_TEST(an_unreadable_log_is_not_papered_over),
         PAST_TEST(it_stays_as_it_is_while_the_store_goes_on),
         PAST_TEST(what_retention_takes_meanwhile_is_looked_for_anew),
