@@ -96,7 +96,7 @@ static enum stele_status check_identity(struct stele *store, bool *ours_out,
         return STELE_OK;
     }
     if (store->anchor.index_suspect) {
-        error_set(why, STELE_CORRUPT, "an earlier commit of the index failed");
+        error_set(why, STELE_CORRUPT, "ANCHOR says that the index is damaged");
         return STELE_OK;
     }
     status = data_info(store, STORE_INDEX_NAME, &info, error);
@@ -208,6 +208,14 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
         *error = reason;
     }
     return status;
+}
+
+enum stele_status base_find(struct stele *store, struct stele_error *error)
+{
+    bool usable;
+
+    return store->options.ignore_index ? STELE_OK
+                                       : base_open(store, &usable, NULL, error);
 }
 
 /* ---- Setting aside ------------------------------------------------------------ */

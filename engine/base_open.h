@@ -27,6 +27,11 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
                             struct stele_error *why,
                             struct stele_error *error) STELE_MUST_CHECK;
 
+/* The first step of opening: base_open(), unless the options say that index/ is
+ * not to be touched. store->index is NULL without a usable one. */
+enum stele_status base_find(struct stele *store,
+                            struct stele_error *error) STELE_MUST_CHECK;
+
 /* Move index/, if there is one, into quarantine/; remove index.tmp/. */
 enum stele_status base_set_aside(struct stele *store,
                                  struct stele_error *error) STELE_MUST_CHECK;

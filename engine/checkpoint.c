@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "engine/base_value.h"
 #include "engine/commit.h"
+#include "engine/damage.h"
 #include "engine/keepers.h"
 #include "engine/store.h"
 
@@ -156,9 +157,8 @@ static enum stele_status row_hold(struct checkpoint *checkpoint,
     }
     row->lsn = found.lsn;
     if (!table_row_decode(found.value, &row->row)) {
-        return error_set(
-            error, STELE_CORRUPT, "index: the row of table %.*s has %zu bytes",
-            (int)(row_bytes - 1), (const char *)row->key, found.value.size);
+        return base_entry_damaged("index", (struct bytes){row->key, row_bytes},
+                                  "not as long as a row", error);
     }
     return STELE_OK;
 }
@@ -448,30 +448,19 @@ static void finish(struct stele *store, struct checkpoint *checkpoint)
     mutex_unlock(&store->keeper_mutex);
 }
 
-static void mark_index_suspect(struct wal_anchor *anchor, const void *context)
-{
-    (void)context;
-    anchor->index_suspect = true;
-}
-
 /* If the index may not be written again, tell the next open, too. */
 static void note_failure(struct stele *store, const struct stele_error *error)
 {
     const bool dead = error->status != STELE_NO_SPACE &&
                       error->status != STELE_NO_MEMORY &&
                       error->status != STELE_BUSY;
-    struct stele_error ignored;
 
+    (void)damage_note(store, error->status);
     mutex_lock(&store->keeper_mutex);
     store->index_dead = store->index_dead || dead;
     mutex_unlock(&store->keeper_mutex);
     tell_failure(store, error);
-    if (dead && store_write_anchor(store, mark_index_suspect, NULL, &ignored) !=
-                    STELE_OK) {
-        /* Poisoned, or the disk is full: the index is what its last good
-         * commit made it, and is checked at the next open anyway. */
-        return;
-    }
+    damage_tend(store);
 }
 
 enum stele_status checkpoint_advance(struct stele *store,
@@ -589,6 +578,7 @@ enum stele_status stele_checkpoint(struct stele *store,
         return error_set(error, STELE_READ_ONLY,
                          "checkpoint: the store is open for reading only");
     }
+    damage_tend(store);
     failures_before = atomic_load(&store->stat_checkpoint_failures);
     target = wal_writer_written(store->writer);
     for (;;) {

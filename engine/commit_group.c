@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "engine/apply.h"
+#include "engine/damage.h"
 #include "engine/keepers.h"
 #include "wal/unit.h"
 
@@ -292,7 +293,8 @@ static void insert_group(struct work *work)
             request = request->next;
             continue;
         }
-        status = insert_batch(work, request, &refused, &error);
+        status = damage_note(work->store,
+                             insert_batch(work, request, &refused, &error));
         if (status != STELE_OK) {
             commit_decide(request, status, &error);
             request->refused_behind =

@@ -400,7 +400,10 @@ static enum stele_status seek(struct stele_cursor *cursor,
     if (status == STELE_OK) {
         status = seek_sources(cursor, direction, key, error);
     }
-    return status == STELE_OK ? find_visible(cursor, entry_out, error) : status;
+    if (status == STELE_OK) {
+        status = find_visible(cursor, entry_out, error);
+    }
+    return status == STELE_CORRUPT ? view_note(cursor->view, status) : status;
 }
 
 enum stele_status cursor_seek(struct stele_cursor *cursor, struct bytes key,
@@ -438,11 +441,12 @@ static enum stele_status step(struct stele_cursor *cursor,
         /* Forward, they may stand on the current key; backward, never. */
         status = step_sources(cursor, cursor->current, error);
     }
-    if (status != STELE_OK) {
+    if (status == STELE_OK) {
+        status = find_visible(cursor, entry_out, error);
+    } else {
         cursor->place = UNPOSITIONED;
-        return status;
     }
-    return find_visible(cursor, entry_out, error);
+    return status == STELE_CORRUPT ? view_note(cursor->view, status) : status;
 }
 
 static enum stele_status move(struct stele_cursor *cursor,

@@ -120,9 +120,8 @@ static enum stele_status refresh_index(struct stele *store,
             : store->anchor.index_generation !=
                   index_identity(store->index)->generation;
     const bool unsafe = store->index_no_lock && sight->writer_alive;
-    bool usable;
 
-    if (!stale && !unsafe) {
+    if (store->options.ignore_index || (!stale && !unsafe)) {
         return STELE_OK;
     }
     if (store->index != NULL && !index_is_idle(store->index)) {
@@ -136,7 +135,7 @@ static enum stele_status refresh_index(struct stele *store,
     tail_close(&store->follow.tail);
     index_close(store->index);
     store->index = NULL;
-    return base_open(store, &usable, NULL, error);
+    return base_find(store, error);
 }
 
 /* ---- What must be shown ---------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
+#include "engine/damage.h"
 #include "engine/snapshots.h"
 
 enum {
@@ -145,6 +146,9 @@ uint64_t keepers_tend_log(struct stele *store)
 {
     uint64_t wait_ns = tend_relaxed(store);
 
+    if (store->tuning.manual) {
+        damage_tend(store); /* There is no base keeper to do it. */
+    }
     wait_ns = sooner(wait_ns, tend_segments(store));
     wait_ns = sooner(wait_ns, tend_anchor(store));
     return sooner(wait_ns, tend_idle(store));
@@ -326,6 +330,7 @@ static void *base_keeper_main(void *context)
             snapshot_wait_ms = tend_snapshot(store);
             wait_ms = wait_ms < snapshot_wait_ms ? wait_ms : snapshot_wait_ms;
         }
+        damage_tend(store);
         state_sweep(&store->publisher);
         if (++ticks % READER_CHECK_TICKS == 0 &&
             index_reader_check(store->index, &error) != STELE_OK) {

@@ -6,7 +6,8 @@
  *                   freezes the memtable after a long one; leads when only
  *                   asynchronous commits are queued.
  *     base keeper   checkpoints; takes snapshots, removes what they make
- *                   superfluous; looks for reader slots of dead processes. It
+ *                   superfluous; looks for reader slots of dead processes; has
+ *                   damage of the index noted in ANCHOR, within a second. It
  *                   never takes the log role, whose holder may wait for it.
  *
  * All signals are blocked in both.

@@ -300,13 +300,13 @@ enum stele_status open_for_writing(struct stele *store,
                                    struct stele_error *error)
 {
     struct verdict verdict;
-    bool usable;
-    enum stele_status status = base_open(store, &usable, NULL, error);
+    enum stele_status status = base_find(store, error);
 
     if (status == STELE_OK) {
         status = settle_the_end(store, &verdict, error);
     }
-    if (status == STELE_OK && verdict.index_is_foreign) {
+    if (status == STELE_OK &&
+        (verdict.index_is_foreign || store->options.rebuild_index)) {
         drop_index(store);
     }
     if (status == STELE_OK && store->index == NULL) {
@@ -345,8 +345,7 @@ enum stele_status open_for_writing(struct stele *store,
 enum stele_status open_for_reading(struct stele *store,
                                    struct stele_error *error)
 {
-    bool usable;
-    enum stele_status status = base_open(store, &usable, NULL, error);
+    const enum stele_status status = base_find(store, error);
 
     return status == STELE_OK ? follow_start(store, error) : status;
 }

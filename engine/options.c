@@ -68,6 +68,24 @@ enum stele_status options_check_range(const char *name, uint64_t value,
     return STELE_OK;
 }
 
+static enum stele_status check_index_flags(const struct stele_options *options,
+                                           struct stele_error *error)
+{
+    const bool read_only = options->mode == STELE_OPEN_READ_ONLY;
+
+    if (options->rebuild_index && read_only) {
+        return error_set(error, STELE_INVALID,
+                         "option rebuild_index: the store is opened for "
+                         "reading only");
+    }
+    if (options->ignore_index && !read_only && !options->rebuild_index) {
+        return error_set(error, STELE_INVALID,
+                         "option ignore_index: the store is opened for "
+                         "writing, without rebuild_index");
+    }
+    return STELE_OK;
+}
+
 enum stele_status options_take(const struct stele_options *given,
                                struct stele_options *options,
                                struct stele_error *error)
@@ -86,6 +104,9 @@ enum stele_status options_take(const struct stele_options *given,
     }
     if ((unsigned)options->mode > STELE_OPEN_READ_ONLY) {
         status = error_set(error, STELE_INVALID, "option mode is unknown");
+    }
+    if (status == STELE_OK) {
+        status = check_index_flags(options, error);
     }
     if (status == STELE_OK) {
         status = options_check_range("segment_bytes", options->segment_bytes,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/damage.h"
 #include "engine/store.h"
 #include "engine/view.h"
 
@@ -219,6 +220,7 @@ enum stele_status stele_stats(struct stele *store, struct stele_stats *stats,
     mutex_unlock(&store->anchor_mutex);
     found.segment_bytes = store->segment_bytes;
     found.index_rebuilt = store->index_rebuilt;
+    found.index_damaged = damage_is_known(store);
     found.fs_warning = fs_warning(store->fs_kind);
     found.size = stats->size;
     memcpy(stats, &found, stats->size);

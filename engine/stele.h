@@ -140,7 +140,18 @@ struct stele_options {
     /* Leave the memtable to the log at close instead of taking a checkpoint:
      * closing is quicker, the next open replays. */
     bool skip_close_checkpoint;
-    uint8_t reserved[6]; /* Zero; so that no field hides in padding. */
+    /* Set the index aside and build it anew from snapshots and log, whatever its
+     * state; for writing only. (What it says of the log's end is heard first.) */
+    bool rebuild_index;
+    /* Do not touch index/ at all: for a store whose index kills whoever reads it.
+     * With STELE_OPEN_READ_ONLY: stand on a snapshot and the log. With
+     * `rebuild_index`: do without what it says of the log's end. */
+    bool ignore_index;
+    uint8_t reserved[4]; /* Zero; so that no field hides in padding. */
+
+    /* Told now and then, while opening has long work to do. NULL: nobody. */
+    stele_progress *progress;
+    void *progress_context;
 };
 
 /* The defaults, into the `size` bytes that the caller's header knows. */
@@ -408,8 +419,17 @@ struct stele_value {
     uint64_t lsn; /* Of the batch that put it. */
 };
 
-/* Look a key up. `value_out->data` is borrowed from the view. STELE_NOT_FOUND;
- * STELE_CORRUPT if the stored value fails its check. */
+/*
+ * Look a key up. `value_out->data` is borrowed from the view. STELE_NOT_FOUND.
+ *
+ * STELE_CORRUPT if the stored value fails its check, here and wherever values are
+ * read (cursors, counts, preconditions, outcomes): `error` names table and key,
+ * and nothing of it is delivered. Reads of other keys go on, and so do commits. A
+ * handle open for writing makes a note of it (`index_damaged` in the statistics),
+ * in ANCHOR within a second or so: the next open for writing sets the index aside
+ * and builds it anew from what is sound. So closing and reopening mends it. A
+ * read-only handle only reports: open for writing with `rebuild_index`.
+ */
 STELE_API enum stele_status stele_view_get(
     struct stele_view *view, const char *table, const void *key,
     size_t key_bytes, struct stele_value *value_out,
@@ -547,6 +567,9 @@ struct stele_stats {
     uint64_t snapshot_bytes_done;
     uint64_t segments_removed;
     struct stele_error last_snapshot_error; /* .status OK: the last worked. */
+    /* Damage was met in the index, by this handle or one before it; or a commit
+     * of it failed. The next open for writing builds it anew. */
+    bool index_damaged;
 };
 
 STELE_API enum stele_status stele_stats(

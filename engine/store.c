@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
+#include "engine/damage.h"
 #include "engine/enter.h"
 #include "engine/follow.h"
 #include "engine/forsake.h"
@@ -304,6 +305,7 @@ static enum stele_status finish_writing(struct stele *store,
         /* A full disk costs the next open some replay, no more. */
         checkpointed = checkpoint_at_close(store, error);
     }
+    damage_tend(store);
     if (status == STELE_OK) {
         status = store_check_lock(store, error);
     }

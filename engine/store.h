@@ -205,8 +205,9 @@ struct stele {
     struct stele_view *views; /* Doubly linked. */
     uint64_t views_open;
 
-    struct follow follow; /* Of a read-only handle. */
-    bool index_no_lock;   /* The index was opened without a reader slot. */
+    _Atomic bool index_damaged; /* Set by any reader: engine/damage.h. */
+    struct follow follow;       /* Of a read-only handle. */
+    bool index_no_lock; /* The index was opened without a reader slot. */
 
     /* ---- Statistics ---- */
 

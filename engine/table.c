@@ -47,8 +47,9 @@ enum stele_status stele_table_next(
         const size_t bytes = base_key_table_bytes(entry.key);
 
         if (bytes == 0 || bytes + 1 != entry.key.size) {
-            status = error_set(error, STELE_CORRUPT,
-                               "a key without its table's row in the base");
+            status = view_note(view, base_entry_damaged("base", entry.key,
+                                                        "its table has no row",
+                                                        error));
         } else {
             memcpy(name_out, entry.key.data, bytes);
             name_out[bytes] = '\0';
@@ -77,8 +78,9 @@ enum stele_status stele_table_lsn(struct stele_view *view, const char *table,
         return status;
     }
     full_key_init(&row, name_bytes(table), (struct bytes){NULL, 0});
-    status = lookup_key(view->state, view->lsn, NULL, &view->base,
-                        full_key_bytes(&row), &found, error);
+    status =
+        view_note(view, lookup_key(view->state, view->lsn, NULL, &view->base,
+                                   full_key_bytes(&row), &found, error));
     if (status == STELE_NOT_FOUND) {
         *lsn_out = 0;
         return STELE_OK;
@@ -105,9 +107,8 @@ static enum stele_status base_count(struct stele_view *view,
     }
     if (status == STELE_OK) {
         if (!table_row_decode(found.value, &decoded)) {
-            return error_set(error, STELE_CORRUPT,
-                             "a table row of %zu bytes in the base",
-                             found.value.size);
+            return base_entry_damaged("base", full_key_bytes(row),
+                                      "not as long as a row", error);
         }
         *count_out = decoded.count;
     }
@@ -239,6 +240,7 @@ enum stele_status stele_table_count(struct stele_view *view, const char *table,
     for (int layer = 0; layer < STATE_LAYERS && status == STELE_OK; layer++) {
         status = count_layer(view, layer, &first, &end, &count, error);
     }
+    status = view_note(view, status);
     if (status == STELE_OK) {
         *count_out = count;
     }

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "engine/cursor.h"
+#include "engine/damage.h"
 #include "engine/follow.h"
 #include "engine/limits.h"
 #include "engine/lookup.h"
@@ -235,6 +236,11 @@ enum stele_status view_check(struct stele_view *view, struct stele_error *error)
     return STELE_OK;
 }
 
+enum stele_status view_note(struct stele_view *view, enum stele_status status)
+{
+    return view->base.index == NULL ? status : damage_note(view->store, status);
+}
+
 static enum stele_status get(struct stele_view *view, const char *table,
                              const void *key, size_t key_bytes,
                              struct lookup_value *value_out,
@@ -252,8 +258,9 @@ static enum stele_status get(struct stele_view *view, const char *table,
     }
     full_key_init(&full, (struct bytes){table, strlen(table)},
                   (struct bytes){key, key_bytes});
-    status = lookup_key(view->state, view->lsn, NULL, &view->base,
-                        full_key_bytes(&full), value_out, error);
+    status =
+        view_note(view, lookup_key(view->state, view->lsn, NULL, &view->base,
+                                   full_key_bytes(&full), value_out, error));
     if (status == STELE_NOT_FOUND) {
         error_set(error, STELE_NOT_FOUND, "no such key in table %s", table);
     }

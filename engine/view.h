@@ -27,6 +27,11 @@ struct stele_view {
 enum stele_status view_check_process(
     const struct stele_view *view, struct stele_error *error) STELE_MUST_CHECK;
 
+/* What reading in the view came to: damage of the index is noted
+ * (engine/damage.h). Returns `status`. */
+enum stele_status view_note(struct stele_view *view,
+                            enum stele_status status) STELE_MUST_CHECK;
+
 /* OK, or EXPIRED, after which the view holds nothing any more. */
 enum stele_status view_check(struct stele_view *view,
                              struct stele_error *error) STELE_MUST_CHECK;

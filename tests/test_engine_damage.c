@@ -48,16 +48,9 @@ static const char *at(const char *name)
     return store_dir_at(&dir, name);
 }
 
-/* Change a bit wherever `text` stands in the file: LMDB keeps old pages. */
 static void damage_text(const char *file, const char *text)
 {
-    uint64_t offset = files_find(file, text, strlen(text));
-
-    assert_true(offset != UINT64_MAX);
-    while (offset != UINT64_MAX) {
-        files_flip_bit(file, offset, 0);
-        offset = files_find(file, text, strlen(text));
-    }
+    files_flip_everywhere(file, text, strlen(text), 0);
 }
 
 static void assert_refused(enum stele_status expected, const char *part)

@@ -375,7 +375,11 @@ static void assert_same_options(const struct stele_options *left,
     assert_int_equal(left->min_expected_lsn, right->min_expected_lsn);
     assert_int_equal(left->allow_unsafe_fs, right->allow_unsafe_fs);
     assert_int_equal(left->skip_close_checkpoint, right->skip_close_checkpoint);
+    assert_int_equal(left->rebuild_index, right->rebuild_index);
+    assert_int_equal(left->ignore_index, right->ignore_index);
     assert_memory_equal(left->reserved, right->reserved, sizeof left->reserved);
+    assert_true(left->progress == right->progress);
+    assert_ptr_equal(left->progress_context, right->progress_context);
 }
 
 static void an_older_header_gets_no_more_bytes_than_it_knows(void **state)

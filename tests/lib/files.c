@@ -126,6 +126,19 @@ uint64_t files_find(const char *path, const void *data, size_t bytes)
     return offset;
 }
 
+void files_flip_everywhere(const char *path, const void *data, size_t bytes,
+                           uint64_t bit)
+{
+    uint64_t offset = files_find(path, data, bytes);
+
+    if (offset == UINT64_MAX) {
+        die("find what is to be damaged", path);
+    }
+    for (; offset != UINT64_MAX; offset = files_find(path, data, bytes)) {
+        files_flip_bit(path, offset, bit);
+    }
+}
+
 void files_truncate(const char *path, uint64_t bytes)
 {
     if (truncate(path, (off_t)bytes) != 0) {

@@ -30,6 +30,11 @@ void files_fill_at(const char *path, uint64_t offset, int byte, size_t bytes);
 /* Change one bit: number `bit` counted from `offset`. */
 void files_flip_bit(const char *path, uint64_t offset, uint64_t bit);
 
+/* Change bit number `bit` of `data` wherever that stands in the file, but at least
+ * once: LMDB keeps old pages. */
+void files_flip_everywhere(const char *path, const void *data, size_t bytes,
+                           uint64_t bit);
+
 /* Where `data` first is in the file; UINT64_MAX: nowhere. */
 uint64_t files_find(const char *path, const void *data, size_t bytes);
 
