@@ -78,7 +78,7 @@ repeated() {
 
 # ---- Help and usage ---------------------------------------------------------
 
-verbs="init put get delete apply list tables stat log verify import export"
+verbs="init put get delete apply list tables stat log verify rebuild import export"
 does "help is printed" 0 --help
 for verb in $verbs; do
     grep -q "^  $verb " out || fail "help names $verb"
@@ -472,7 +472,7 @@ does "all of the batches are there" 0 list store held
 does "verify of a good store" 0 verify store
 grep -q '^problems  *0$' out || fail "no problems"
 does "verify --json" 0 verify store --json
-grep -Eq '^\{"segments":[0-9]+,.*"problems":0\}$' out || fail "verify --json"
+grep -Eq '^\{"segments":[0-9]+,.*"problems":0,"index_killed_reader":false\}$' out || fail "verify --json"
 
 # ---- Damage -----------------------------------------------------------------
 #
@@ -533,6 +533,142 @@ does "what is not rotten can be read" 0 get good t k3
 prints "the value of k3"
 does "rot in the index is found: list" 3 list good t --values
 does "rot in the index is found: verify" 3 verify good --json
-grep -q '"problems":[1-9]' out || fail "problems in verify --json"
+grep -q '"problems":1,"index_killed_reader":false' out ||
+    fail "problems in verify --json"
+says 'stele: verify: index: table "t", key "k2": check mismatch'
+
+# A writer that has met it has it mended by the next one.
+does "stat knows of no damage yet" 0 stat good --json
+grep -q '"index_damaged":false' out || fail "index_damaged"
+does "put beside the rot" 0 put good t k2 "the value of k2"
+does "stat of what a checkpoint has met" 0 stat good --json
+grep -q '"index_damaged":true' out || fail "index_damaged"
+does "and in words" 0 stat good
+says "stele: stat: note: the index is damaged"
+does "the next put mends it" 0 put good t k4 "the value of k4"
+does "it is mended: verify" 0 verify good
+does "it is mended: get" 0 get good t k2
+prints "the value of k2"
+[ -e good/quarantine/index.0001/data.mdb ] || fail "the evidence is kept"
+
+# ---- Damage that kills who reads it ------------------------------------------
+
+# LMDB's deaths are signals, also where a sanitizer would make exits of them.
+export ASAN_OPTIONS="handle_segv=0:handle_sigbus=0:handle_abort=0:${ASAN_OPTIONS:-}"
+
+# 32 keys, in a tree with a branch.
+for i in $(seq 10 41); do
+    printf '{"op":"put","table":"t","key":"k%d","value":"value of %d%s"}\n' \
+        "$i" "$i" "$(repeated 400 .)"
+done >thirty
+run init deadly
+run apply deadly thirty
+
+# A length in a leaf: whoever reads this value reads behind the end of the file.
+for place in $(grep -abo "value of 25" deadly/index/data.mdb | cut -d : -f 1); do
+    # The node: length (low, high), flags, key's length; t 0 k 2 5; lsn, check.
+    printf '\377\177' | dd of=deadly/index/data.mdb bs=1 conv=notrunc status=none \
+        seek=$((place - 12 - 5 - 6))
+done
+killed() {
+    says "stele: verify: index: reading it killed the process that looked (signal "
+    says "): damaged in LMDB's own structure; \`stele rebuild deadly\` builds it anew"
+}
+checksums deadly >before
+does "an index that kills who reads it is found: verify" 3 verify deadly
+killed
+grep -q '^records  *1$' out || fail "the log is verified all the same"
+grep -q '^index_items  *0$' out || fail "the index is not"
+grep -q '^problems  *1$' out || fail "one problem"
+does "the same as an object" 3 verify deadly --json
+killed
+grep -Eq '^\{"segments":1,"units":1,.*"problems":1,"index_killed_reader":true\}$' out ||
+    fail "verify --json"
+[ "$(wc -l <out)" = 1 ] || fail "one object"
+checksums deadly >after
+cmp -s before after || fail "$sentence: the files changed"
+does "rebuild mends it" 0 rebuild deadly
+prints "index rebuilt: 32 keys in 1 table, up to LSN 1"
+does "it is mended: verify" 0 verify deadly --json
+grep -q '"index_items":32,.*"problems":0' out || fail "verify after rebuild"
+[ -e deadly/quarantine/index.0001/data.mdb ] || fail "the evidence is kept"
+
+# number FILE OFFSET: 8 bytes of it.
+number() {
+    od -An -tu8 -j "$2" -N 8 "$1" | tr -d ' '
+}
+# The root of the tree, of which the newer meta page tells, without keys: LMDB
+# gives up as soon as it looks for anything.
+root_of() {
+    local meta=0
+    [ "$(number "$1" 144)" -gt "$(number "$1" 4240)" ] || meta=4096
+    number "$1" $((meta + 128))
+}
+dd if=<(printf '\020\0') of=deadly/index/data.mdb bs=1 conv=notrunc status=none \
+    seek=$(($(root_of deadly/index/data.mdb) * 4096 + 12))
+does "an index that kills who opens it is found: verify" 3 verify deadly
+killed
+grep -q '^problems  *1$' out || fail "one problem"
+does "rebuild mends that, too" 0 rebuild deadly --json
+says "opening it killed the process that tried"
+prints '{"keys":32,"tables":1,"lsn":1}'
+does "it is mended: verify" 0 verify deadly
+
+cp -r deadly hurt2
+overwrite hurt2/wal/0000000000000001.wal 4200 xxxx
+checksums hurt2 >before
+does "a damaged log is no base to rebuild from" 3 rebuild hurt2
+checksums hurt2 >after
+cmp -s before after || fail "$sentence: the files changed"
+does "rebuild where no store is" 6 rebuild nowhere
+
+# ---- The process that looks ----------------------------------------------------
+
+# So many findings that it stays in the middle of them until this test reads on.
+for i in $(seq 1001 3000); do
+    echo '{"op":"put","table":"many","key":"k'"$i"'","value":"rotten '"$i"'"}'
+done >slow
+run init rotting
+run apply rotting slow
+sed 's/rotten \([123]\)/Rotten \1/g' rotting/index/data.mdb >rotten
+dd if=rotten of=rotting/index/data.mdb bs=1M conv=notrunc status=none
+mkfifo words
+
+# looking: `verify rotting` is in the middle of it; its words come from descriptor 9.
+looking() {
+    exec 8<>words 9<words
+    set -m # Or it would ignore SIGINT.
+    "$stele" verify rotting >out 2>words 8<&- 9<&- &
+    looker=$!
+    set +m
+    exec 8<&-
+    read -r first <&9
+    child=$(cat /proc/$looker/task/$looker/children)
+    child=${child% }
+}
+sentence="a child that is killed from outside is no damage"
+looking
+kill -KILL "$child"
+cat <&9 >err
+code=0
+wait "$looker" || code=$?
+[ "$code" = 4 ] || fail "$sentence"
+says "the process that looked was killed (signal 9, Killed): nothing is known"
+[ ! -s out ] || fail "$sentence: a summary"
+pass "$sentence"
+
+sentence="an interrupt takes the child along"
+looking
+kill -INT "$looker"
+code=0
+wait "$looker" || code=$?
+[ "$code" = 130 ] || fail "$sentence"
+cat <&9 >err # To its end: nobody has the other one any more.
+exec 9<&-
+[ "$(wc -l <err)" -lt 1999 ] || fail "$sentence: it has gone on"
+pass "$sentence"
+does "left alone it says all there is" 3 verify rotting
+[ "$(wc -l <err)" = 2000 ] || fail "2000 findings"
+grep -q '^problems  *2000$' out || fail "2000 problems"
 
 echo "$passed passed, 0 failed"

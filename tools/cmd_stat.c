@@ -50,6 +50,7 @@ static void print_stats(const struct stele_stats *stats,
 {
     const struct bytes uuid = {.data = stats->uuid, .size = sizeof stats->uuid};
     const char *rebuilt = stats->index_rebuilt ? "true" : "false";
+    const char *damaged = stats->index_damaged ? "true" : "false";
 
     if (mode->json) {
         fputs("{\"uuid\":\"", stdout);
@@ -57,9 +58,9 @@ static void print_stats(const struct stele_stats *stats,
         fputs("\",", stdout);
         print_numbers(stats, mode);
         printf(",\"recovery_row\":\"%c\",\"index_rebuilt\":%s,"
-               "\"fs_warning\":",
-               stats->recovery_row == '\0' ? '?' : stats->recovery_row,
-               rebuilt);
+               "\"index_damaged\":%s,\"fs_warning\":",
+               stats->recovery_row == '\0' ? '?' : stats->recovery_row, rebuilt,
+               damaged);
         if (stats->fs_warning == NULL) {
             fputs("null", stdout);
         } else {
@@ -78,6 +79,11 @@ static void print_stats(const struct stele_stats *stats,
            stats->recovery_row == '\0' ? '?' : stats->recovery_row,
            recovery_text(stats->recovery_row));
     printf("%-28s%s\n", "index_rebuilt", rebuilt);
+    printf("%-28s%s\n", "index_damaged", damaged);
+    if (stats->index_damaged) {
+        report_note("the index is damaged: the next open for writing, or "
+                    "`stele rebuild`, builds it anew");
+    }
     if (stats->fs_warning != NULL) {
         report_note("%s", stats->fs_warning);
     }

@@ -178,11 +178,31 @@ static const char help_verify[] =
     "works while another process writes. Findings go to standard error, a\n"
     "summary to standard output. Exits with 3 if anything is damaged.\n"
     "\n"
-    "  --json   the summary as an object\n"
+    "An index that is damaged in the structure of its pages can kill the "
+    "process\n"
+    "that reads it. A child reads it; if it dies, that is a finding, and the\n"
+    "rest is verified without the index.\n"
+    "\n"
+    "  --json   the summary as an object; index_killed_reader says if it did\n"
     "\n"
     "Examples:\n"
     "  stele verify store\n"
     "  stele verify store --json | jq .problems\n";
+
+static const char help_rebuild[] =
+    "Usage: stele rebuild DIR [--json]\n"
+    "\n"
+    "Set the index aside, into quarantine/ below DIR, and build it anew from\n"
+    "snapshots and log, whatever its state. Nothing is lost by it: they are "
+    "the\n"
+    "truth. No other process may have the store open for writing.\n"
+    "Refused, and nothing is changed, if the log itself is damaged (exit 3).\n"
+    "\n"
+    "  --json   print an object with keys, tables and lsn\n"
+    "\n"
+    "Examples:\n"
+    "  stele rebuild store\n"
+    "  stele verify store || stele rebuild store\n";
 
 static const char help_import[] =
     "Usage: stele import rocketmq DIR CONFIGDIR [--json]\n"
@@ -244,6 +264,7 @@ const struct command commands[] = {
     {"stat", "print what the store says of itself", help_stat, cmd_stat},
     {"log", "print the records of the log", help_log, cmd_log},
     {"verify", "check every checksum", help_verify, cmd_verify},
+    {"rebuild", "build the index anew", help_rebuild, cmd_rebuild},
     {"import", "take over a broker's files", help_import, cmd_import},
     {"export", "write a broker's files", help_export, cmd_export},
 };

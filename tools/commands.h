@@ -32,6 +32,7 @@ int cmd_tables(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_rebuild(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 

@@ -23,12 +23,11 @@ static bool on_terminal(void)
     return answer == YES;
 }
 
-void progress_count(const char *doing, uint64_t done, uint64_t total)
+static void show(const char *doing, uint64_t done, uint64_t total)
 {
     uint64_t now_ns;
 
-    /* The clock is asked only now and then: this is called for every item. */
-    if (done % 1024 != 0 || !on_terminal()) {
+    if (!on_terminal()) {
         return;
     }
     now_ns = io_clock_monotonic_ns(io_posix());
@@ -36,8 +35,26 @@ void progress_count(const char *doing, uint64_t done, uint64_t total)
         return;
     }
     progress_last_ns = now_ns;
-    fprintf(stderr, "\r\033[K%s %" PRIu64 " of %" PRIu64, doing, done, total);
+    fprintf(stderr, "\r\033[K%s %" PRIu64, doing, done);
+    if (total > 0) {
+        fprintf(stderr, " of %" PRIu64, total);
+    }
     progress_shown = true;
+}
+
+void progress_count(const char *doing, uint64_t done, uint64_t total)
+{
+    /* The clock is asked only now and then: this is called for every item. */
+    if (done % 1024 == 0) {
+        show(doing, done, total);
+    }
+}
+
+void progress_of_store(void *context, const char *step, uint64_t done,
+                       uint64_t total)
+{
+    (void)context;
+    show(step, done, total);
 }
 
 void progress_step(const char *doing, const char *what)

@@ -14,6 +14,10 @@ void progress_count(const char *doing, uint64_t done, uint64_t total);
 /* Show "<doing> <what>" at once. */
 void progress_step(const char *doing, const char *what);
 
+/* The same as progress_count(), for stele_options: a stele_progress. */
+void progress_of_store(void *context, const char *step, uint64_t done,
+                       uint64_t total);
+
 /* Wipe the line. */
 void progress_end(void);
 

@@ -7,22 +7,29 @@
 
 #include "tools/report.h"
 
-static int store_open(const char *path, enum stele_open_mode mode,
-                      struct stele **store_out)
+int store_open_with(const char *path, const struct stele_options *options,
+                    struct stele **store_out)
 {
-    struct stele_options options;
     struct stele_error error = {0};
-    enum stele_status status;
+    const enum stele_status status =
+        stele_open(path, options, store_out, &error);
 
-    stele_options_init(&options);
-    options.mode = mode;
-    status = stele_open(path, &options, store_out, &error);
     if (status == STELE_NOT_FOUND) {
         report_problem("%s: no store is there ('stele init %s' makes one)",
                        path, path);
         return EXIT_FOREIGN;
     }
     return status == STELE_OK ? EXIT_DONE : report_error(status, &error);
+}
+
+static int store_open(const char *path, enum stele_open_mode mode,
+                      struct stele **store_out)
+{
+    struct stele_options options;
+
+    stele_options_init(&options);
+    options.mode = mode;
+    return store_open_with(path, &options, store_out);
 }
 
 int store_note_file_system(struct stele *store)

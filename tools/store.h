@@ -10,11 +10,15 @@
 #include "tools/exit_code.h"
 #include "tools/output.h"
 
+/* The store in directory `path`, which must exist. */
+int store_open_with(const char *path, const struct stele_options *options,
+                    struct stele **store_out);
+
 /* What to know about the file system of a store that was opened for writing, on
  * stderr; nothing, mostly. Returns the exit code. */
 int store_note_file_system(struct stele *store);
 
-/* The store in directory `path`, which must exist, for writing; with that note. */
+/* For writing, with that note. */
 int store_open_writing(const char *path, struct stele **store_out);
 
 /* The same for reading only: works while another process writes. */
