@@ -638,11 +638,13 @@ struct stele_verify_report {
     uint64_t index_items;
     uint64_t index_tables;
     uint64_t problems; /* Findings reported; 0: everything verifies. */
+    uint64_t snapshots;
+    uint64_t snapshot_bytes;
 };
 
 /*
- * Check every checksum of the log and of the index, the table counts and sums,
- * and that the index descends from this log. `finding` (may be NULL) is called
+ * Check every checksum of the log, of the snapshots and of the index, the table
+ * counts and sums, and that snapshots and index descend from this log. `finding` (may be NULL) is called
  * for each problem. Reads everything; reads and commits go on. STELE_CORRUPT if
  * there was a finding; the report is filled in then too.
  */

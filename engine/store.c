@@ -133,6 +133,24 @@ enum stele_status store_write_anchor(struct stele *store,
     return status;
 }
 
+enum stele_status store_read_anchor(struct stele *store,
+                                    struct wal_anchor *anchor_out,
+                                    struct stele_error *error)
+{
+    enum stele_status status = STELE_OK;
+
+    if (store->read_only) {
+        mutex_lock(&store->follow.mutex);
+        status = wal_anchor_read(&store->anchor_file, anchor_out, error);
+        mutex_unlock(&store->follow.mutex);
+    } else {
+        mutex_lock(&store->anchor_mutex);
+        *anchor_out = store->anchor;
+        mutex_unlock(&store->anchor_mutex);
+    }
+    return status;
+}
+
 uint64_t store_segment_oldest(struct stele *store)
 {
     uint64_t seq;

@@ -264,6 +264,11 @@ enum stele_status store_write_anchor(
     struct stele *store, store_anchor_change *change, const void *context,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* ANCHOR as it is now, also as another process has made it. */
+enum stele_status store_read_anchor(struct stele *store,
+                                    struct wal_anchor *anchor_out,
+                                    struct stele_error *error) STELE_MUST_CHECK;
+
 /* Name segment `seq`, if it is the newest so far, in ANCHOR. */
 enum stele_status store_name_segment(struct stele *store, uint64_t seq,
                                      struct stele_error *error)

@@ -1,11 +1,13 @@
 /*
- * engine/verify.c -- reading everything and checking it: stele_verify(), and
- * looking for a tag in the log.
+ * engine/verify.c -- reading everything and checking it: stele_verify().
  *
  * The log is read from its start to what the handle shows, every unit whole and
  * every operation well-formed; on the way the index's positions are compared
- * with the units they name. Then the index: every value's check, every table's
- * count and sum.
+ * with the units they name. Then the snapshots (engine/verify_snapshots.h) and the
+ * index: every value's check, every table's count and sum.
+ *
+ * Retention may move the log's start up meanwhile. What then is not found is no
+ * damage: everything is read once more.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -21,16 +23,23 @@
 #include "engine/retained.h"
 #include "engine/store.h"
 #include "engine/tally.h"
+#include "engine/verify_snapshots.h"
 #include "engine/view.h"
 #include "wal/reader.h"
 #include "wal/record.h"
 
+enum { VERIFY_TRIES_MAX = 10 };
+
 struct verify {
     struct stele *store;
     struct stele_view *view;
+    struct wal_anchor anchor;    /* As it was at first. */
+    struct io_dir *snapshot_dir; /* NULL: it is missing. */
+    struct bases bases;
     stele_verify_finding *finding;
     void *context;
     struct stele_verify_report report;
+    uint64_t unit_first; /* Of the log, as far as it is read. */
     bool applied_seen;
     bool applying_seen;
 };
@@ -59,6 +68,22 @@ __attribute__((format(printf, 2, 3))) static void problem(struct verify *verify,
     va_end(args);
     error_set(&error, STELE_CORRUPT, "%s", text);
     tell(verify, &error);
+}
+
+/* BUSY if retention has moved the log's start up since; else OK. */
+static enum stele_status check_start(struct verify *verify,
+                                     struct stele_error *error)
+{
+    struct wal_anchor now;
+    const enum stele_status status =
+        store_read_anchor(verify->store, &now, error);
+
+    if (status == STELE_OK &&
+        now.segment_oldest > verify->anchor.segment_oldest) {
+        return error_set(error, STELE_BUSY,
+                         "the log was cut at its start while it was read");
+    }
+    return status;
 }
 
 /* ---- The log ------------------------------------------------------------------ */
@@ -129,8 +154,9 @@ static enum stele_status verify_segment(struct verify *verify, uint64_t seq,
 {
     struct stele *store = verify->store;
     struct wal_segment segment;
+    struct stele_error failure;
     enum stele_status status = wal_segment_open(
-        store->wal_dir, seq, &store->uuid, IO_OPEN_READ, &segment, error);
+        store->wal_dir, seq, &store->uuid, IO_OPEN_READ, &segment, &failure);
 
     verify->report.segments++;
     if (status == STELE_OK) {
@@ -139,10 +165,14 @@ static enum stele_status verify_segment(struct verify *verify, uint64_t seq,
     }
     if (status != STELE_CORRUPT && status != STELE_FOREIGN &&
         status != STELE_NOT_FOUND) {
+        *error = failure;
         return status; /* EACCES, EMFILE, EIO are not damage. */
     }
-    problem(verify, "%s", error->message);
-    return STELE_OK;
+    status = check_start(verify, error);
+    if (status == STELE_OK) {
+        problem(verify, "%s", failure.message);
+    }
+    return status;
 }
 
 /* Headers, lengths and names of all of them: those that ANCHOR names, which have
@@ -151,15 +181,10 @@ static enum stele_status verify_segments(struct verify *verify,
                                          const struct numbered_list *found,
                                          struct stele_error *error)
 {
-    struct stele *store = verify->store;
+    const uint64_t last = verify->anchor.segment_last;
+    uint64_t seq = verify->anchor.segment_oldest;
     enum stele_status status = STELE_OK;
-    uint64_t last;
-    uint64_t seq;
 
-    mutex_lock(&store->anchor_mutex);
-    seq = store->anchor.segment_oldest;
-    last = store->anchor.segment_last;
-    mutex_unlock(&store->anchor_mutex);
     for (; status == STELE_OK && seq <= last; seq++) {
         status = verify_segment(verify, seq, error);
     }
@@ -170,60 +195,29 @@ static enum stele_status verify_segments(struct verify *verify,
     return status;
 }
 
-/* Where reading the log can begin: retention may have taken its beginning. */
-static enum stele_status find_log_start(struct verify *verify,
-                                        struct wal_position *start_out,
-                                        struct stele_error *error)
+static enum stele_status verify_units(struct verify *verify,
+                                      struct wal_reader *reader,
+                                      struct stele_error *error)
 {
-    struct stele *store = verify->store;
-    struct bases bases;
-    enum stele_status status = bases_read(store->snapshot_dir, store->wal_dir,
-                                          &store->anchor, &bases, error);
-
-    if (status != STELE_OK) {
-        return status;
-    }
-    if (bases.log_readable) {
-        *start_out = bases.log_start;
-    } else {
-        *start_out = *index_reader_applied(verify->view->base.index);
-    }
-    bases_free(&bases);
-    return STELE_OK;
-}
-
-static enum stele_status verify_log(struct verify *verify,
-                                    struct stele_error *error)
-{
-    struct stele *store = verify->store;
-    struct wal_position start;
-    struct wal_reader reader;
-    enum stele_status status = find_log_start(verify, &start, error);
-
-    if (status == STELE_OK) {
-        status =
-            wal_reader_open(&reader, store->wal_dir, &start,
-                            store_segment_oldest(store), IO_OPEN_READ, error);
-    }
-    if (status != STELE_OK) {
-        return status;
-    }
-    verify_positions(verify, &start);
-    while (reader.previous.lsn < verify->view->lsn) {
+    while (reader->previous.lsn < verify->view->lsn) {
         struct wal_reader_unit unit;
         bool whole;
+        enum stele_status status =
+            wal_reader_next(reader, &unit, &whole, error);
 
-        status = wal_reader_next(&reader, &unit, &whole, error);
+        if (status == STELE_OK && !whole) {
+            status = check_start(verify, error);
+        }
         if (status != STELE_OK) {
-            break;
+            return status;
         }
         if (!whole) {
             problem(verify,
                     "wal/%016" PRIx64 ".wal: offset %" PRIu64 ": unit %" PRIu64
                     " is not whole, but the log goes on to LSN %" PRIu64,
-                    reader.segment.seq, reader.offset, reader.previous.unit + 1,
-                    verify->view->lsn);
-            break;
+                    reader->segment.seq, reader->offset,
+                    reader->previous.unit + 1, verify->view->lsn);
+            return STELE_OK;
         }
         verify->report.units++;
         verify->report.log_bytes +=
@@ -231,12 +225,61 @@ static enum stele_status verify_log(struct verify *verify,
         verify_records(verify, &unit);
         verify_positions(verify, &unit.position);
     }
-    verify->report.lsn_last = reader.previous.lsn;
-    if (status == STELE_OK) {
-        status = verify_segments(verify, &reader.segments, error);
+    return STELE_OK;
+}
+
+/* Where its units begin. Without any base they are of no use, but what is left of
+ * them is read all the same, if the index knows a place to start. */
+static bool find_log_start(struct verify *verify,
+                           struct wal_position *start_out)
+{
+    if (verify->bases.log_readable) {
+        *start_out = verify->bases.log_start;
+        return true;
     }
-    wal_reader_close(&reader);
-    return status;
+    problem(verify,
+            "the log begins with wal/%016" PRIx64 ".wal, and there is no "
+            "snapshot to go on from: no base but the index is left",
+            verify->anchor.segment_oldest);
+    if (verify->view->base.index == NULL) {
+        return false;
+    }
+    *start_out = *index_reader_applied(verify->view->base.index);
+    return true;
+}
+
+static enum stele_status verify_log(struct verify *verify,
+                                    struct stele_error *error)
+{
+    struct wal_reader reader;
+    struct stele_error failure;
+    struct wal_position start;
+    enum stele_status status;
+
+    if (!find_log_start(verify, &start)) {
+        return STELE_OK;
+    }
+    status =
+        wal_reader_open(&reader, verify->store->wal_dir, &start,
+                        verify->anchor.segment_oldest, IO_OPEN_READ, &failure);
+    if (status == STELE_OK) {
+        verify->unit_first = start.unit;
+        verify_positions(verify, &start);
+        status = verify_units(verify, &reader, &failure);
+        verify->report.lsn_last = reader.previous.lsn;
+        if (status == STELE_OK) {
+            status = verify_segments(verify, &reader.segments, &failure);
+        }
+        wal_reader_close(&reader);
+    }
+    if (status == STELE_OK) {
+        return STELE_OK;
+    }
+    *error = failure;
+    return status == STELE_CORRUPT &&
+                   check_start(verify, &failure) == STELE_BUSY
+               ? STELE_BUSY
+               : status;
 }
 
 /* ---- The index ------------------------------------------------------------------- */
@@ -257,6 +300,22 @@ static void verify_lookup(struct verify *verify, struct bytes key)
     }
 }
 
+/* A position that was not met is behind the log's end; or before its start, where
+ * nothing is left to compare it with. */
+static void verify_ends(struct verify *verify)
+{
+    const struct wal_position *applied =
+        index_reader_applied(verify->view->base.index);
+    const struct wal_position *applying =
+        index_reader_applying(verify->view->base.index);
+
+    if (!verify->applied_seen && applied->unit >= verify->unit_first) {
+        problem(verify, "index: applied is beyond the end of the log");
+    } else if (!verify->applying_seen && applying->unit >= verify->unit_first) {
+        problem(verify, "index: applying is beyond the end of the log");
+    }
+}
+
 static enum stele_status verify_index(struct verify *verify,
                                       struct stele_error *error)
 {
@@ -270,10 +329,7 @@ static enum stele_status verify_index(struct verify *verify,
     if (status != STELE_OK) {
         return status;
     }
-    if (!verify->applied_seen || !verify->applying_seen) {
-        problem(verify, "index: %s is beyond the end of the log",
-                verify->applied_seen ? "applying" : "applied");
-    }
+    verify_ends(verify);
     tally_init(&tally, "index", tell, verify);
     status = index_cursor_seek(cursor, everything, &entry, error);
     while (status == STELE_OK) {
@@ -292,13 +348,61 @@ static enum stele_status verify_index(struct verify *verify,
     return status == STELE_CORRUPT ? STELE_OK : status;
 }
 
+/* ---- All of it ------------------------------------------------------------------ */
+
+static enum stele_status find_bases(struct verify *verify,
+                                    struct stele_error *error)
+{
+    struct stele *store = verify->store;
+    enum stele_status status = store_read_anchor(store, &verify->anchor, error);
+
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME,
+                                &verify->snapshot_dir, error);
+    }
+    if (status == STELE_NOT_FOUND) {
+        problem(verify, "snapshot/ is missing");
+        status = STELE_OK;
+    }
+    return status == STELE_OK
+               ? bases_read(verify->snapshot_dir, store->wal_dir,
+                            &verify->anchor, &verify->bases, error)
+               : status;
+}
+
+static enum stele_status verify_everything(struct verify *verify,
+                                           struct stele_error *error)
+{
+    enum stele_status status = find_bases(verify, error);
+
+    if (status == STELE_OK) {
+        status = verify_log(verify, error);
+    }
+    if (status == STELE_OK) {
+        const struct snapshots_to_verify what = {
+            .store = verify->store,
+            .dir = verify->snapshot_dir,
+            .bases = &verify->bases,
+            .finding = tell,
+            .context = verify,
+        };
+
+        status = verify_snapshots(&what, &verify->report, error);
+    }
+    if (status == STELE_OK && verify->view->base.index != NULL) {
+        status = verify_index(verify, error);
+    }
+    bases_free(&verify->bases);
+    io_dir_close(verify->snapshot_dir);
+    return status;
+}
+
 enum stele_status stele_verify(struct stele *store,
                                stele_verify_finding *finding, void *context,
                                struct stele_verify_report *report,
                                struct stele_error *error)
 {
-    struct verify verify = {
-        .store = store, .finding = finding, .context = context};
+    struct verify verify = {0};
     struct stele_error local;
     struct stele_error *reason = error == NULL ? &local : error;
     enum stele_status status = store_check_process(store, error);
@@ -316,15 +420,19 @@ enum stele_status stele_verify(struct stele *store,
     if (status == STELE_POISONED) {
         status = STELE_OK; /* Reads go on. */
     }
-    if (status == STELE_OK) {
+    for (int tries = 1; status == STELE_OK; tries++) {
+        verify = (struct verify){
+            .store = store, .finding = finding, .context = context};
         status = stele_view_open(store, &verify.view, reason);
-    }
-    if (status == STELE_OK) {
-        status = verify_log(&verify, reason);
-        if (status == STELE_OK && verify.view->base.index != NULL) {
-            status = verify_index(&verify, reason);
+        if (status != STELE_OK) {
+            break;
         }
+        status = verify_everything(&verify, reason);
         stele_view_close(verify.view);
+        if (status != STELE_BUSY || tries == VERIFY_TRIES_MAX) {
+            break;
+        }
+        status = STELE_OK;
     }
     if (status != STELE_OK) {
         return error_wrap(reason, status, "verify");
@@ -336,61 +444,4 @@ enum stele_status stele_verify(struct stele *store,
                          verify.report.problems);
     }
     return STELE_OK;
-}
-
-/* ---- Tags ------------------------------------------------------------------------- */
-
-static bool find_tag_in_unit(const struct wal_reader_unit *unit,
-                             const uint8_t *tag, uint64_t lsn_from,
-                             uint64_t *lsn_out)
-{
-    struct byte_reader in = byte_reader_init(unit->body, unit->unit.body_bytes);
-    struct wal_record record;
-
-    while (in.offset < in.size && wal_record_decode(&in, &record)) {
-        if (record.lsn >= lsn_from &&
-            (record.flags & WAL_RECORD_HAS_TAG) != 0 &&
-            memcmp(record.tag, tag, STELE_TAG_BYTES) == 0) {
-            *lsn_out = record.lsn;
-            return true;
-        }
-    }
-    return false;
-}
-
-enum stele_status stele_find_tag(struct stele *store,
-                                 const uint8_t tag[STELE_TAG_BYTES],
-                                 uint64_t lsn_from, uint64_t *lsn_out,
-                                 struct stele_error *error)
-{
-    struct wal_reader reader;
-    struct stele_view *view;
-    enum stele_status status = stele_view_open(store, &view, error);
-    bool found = false;
-
-    if (status != STELE_OK) {
-        return status;
-    }
-    status = retained_open_log(store, &reader, error);
-    if (status == STELE_OK) {
-        /* Only as far as the handle shows: what a poisoned handle wrote last is
-         * for the next open to decide. */
-        while (status == STELE_OK && !found &&
-               reader.previous.lsn < view->lsn) {
-            struct wal_reader_unit unit;
-
-            status = wal_reader_next_whole(&reader, &unit,
-                                           "later ones are shown", error);
-            found = status == STELE_OK &&
-                    find_tag_in_unit(&unit, tag, lsn_from, lsn_out);
-        }
-        wal_reader_close(&reader);
-    }
-    stele_view_close(view);
-    if (status == STELE_OK && !found) {
-        status = error_set(error, STELE_NOT_FOUND,
-                           "no batch with this tag from LSN %" PRIu64 " on",
-                           lsn_from);
-    }
-    return status;
 }

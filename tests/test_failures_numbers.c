@@ -157,6 +157,24 @@ static void lsns_never_wrap(void **state)
     letters_assert_opens(&dir, 3, 'A');
 }
 
+static void is_about_the_start(void *context, const struct stele_error *problem)
+{
+    (void)context;
+    assert_non_null(strstr(problem->message, "the log begins with wal/"));
+}
+
+/* A log that begins with another segment than the first one looks cut. */
+static void assert_verifies_but_for_its_start(void)
+{
+    struct stele_verify_report report = {.size = sizeof report};
+
+    assert_int_equal(
+        stele_verify(dir.store, is_about_the_start, NULL, &report, &dir.error),
+        STELE_CORRUPT);
+    assert_int_equal(report.problems, 1);
+    assert_int_equal(report.records, 6);
+}
+
 static void segments_are_numbered_past_2_31_and_2_32(void **state)
 {
     static const uint64_t seqs[] = {INT32_MAX, UINT32_MAX};
@@ -189,7 +207,7 @@ static void segments_are_numbered_past_2_31_and_2_32(void **state)
         store_dir_kill(&dir);
         store_dir_open(&dir);
         letters_assert(&dir, 3);
-        store_dir_assert_verifies(&dir);
+        assert_verifies_but_for_its_start();
         assert_int_equal(store_dir_stats(&dir).segment_first, seqs[index]);
     }
 }

@@ -45,6 +45,8 @@ static void print_summary(const struct stele_verify_report *report,
         {"lsn_last", report->lsn_last},
         {"index_items", report->index_items},
         {"index_tables", report->index_tables},
+        {"snapshots", report->snapshots},
+        {"snapshot_bytes", report->snapshot_bytes},
         {"problems", report->problems},
     };
 
@@ -105,7 +107,7 @@ static int look_without_index(struct look *look_at, int signal_number,
                    "builds it anew",
                    child_signal_text(signal_number), look_at->path);
     look_at->ignore_index = true;
-    progress_step("verifying", "log");
+    progress_step("verifying", "log and snapshots");
     outcome = child_run(look, look_at, &answer, sizeof answer);
     progress_end();
     if (outcome.end == CHILD_ANSWERED) {
@@ -141,7 +143,7 @@ int cmd_verify(int argc, char **argv)
         return code;
     }
     look_at.path = arguments.items[0];
-    progress_step("verifying", "log and index");
+    progress_step("verifying", "log, snapshots and index");
     outcome = child_run(look, &look_at, &answer, sizeof answer);
     progress_end();
     if (outcome.end == CHILD_CRASHED) {

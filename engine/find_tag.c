@@ -1,0 +1,99 @@
+/* engine/find_tag.c -- stele_find_tag(): looking for a batch in the log. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/bases.h"
+#include "engine/store.h"
+#include "engine/view.h"
+#include "wal/reader.h"
+#include "wal/record.h"
+
+static bool find_tag_in_unit(const struct wal_reader_unit *unit,
+                             const uint8_t *tag, uint64_t lsn_from,
+                             uint64_t *lsn_out)
+{
+    struct byte_reader in = byte_reader_init(unit->body, unit->unit.body_bytes);
+    struct wal_record record;
+
+    while (in.offset < in.size && wal_record_decode(&in, &record)) {
+        if (record.lsn >= lsn_from &&
+            (record.flags & WAL_RECORD_HAS_TAG) != 0 &&
+            memcmp(record.tag, tag, STELE_TAG_BYTES) == 0) {
+            *lsn_out = record.lsn;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From where the log can be read. */
+static enum stele_status open_log(struct stele *store,
+                                  struct wal_reader *reader,
+                                  struct stele_error *error)
+{
+    struct io_dir *snapshot_dir = NULL;
+    struct bases bases = {0};
+    struct wal_anchor anchor;
+    enum stele_status status = store_read_anchor(store, &anchor, error);
+
+    if (status == STELE_OK) {
+        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME, &snapshot_dir,
+                                error);
+        status = status == STELE_NOT_FOUND ? STELE_OK : status;
+    }
+    if (status == STELE_OK) {
+        status =
+            bases_read(snapshot_dir, store->wal_dir, &anchor, &bases, error);
+    }
+    if (status == STELE_OK && !bases.log_readable) {
+        status = error_set(error, STELE_CORRUPT,
+                           "the log begins with wal/%016" PRIx64
+                           ".wal, and there is no snapshot to go on from",
+                           anchor.segment_oldest);
+    }
+    if (status == STELE_OK) {
+        status = wal_reader_open(reader, store->wal_dir, &bases.log_start,
+                                 anchor.segment_oldest, IO_OPEN_READ, error);
+    }
+    bases_free(&bases);
+    io_dir_close(snapshot_dir);
+    return status;
+}
+
+enum stele_status stele_find_tag(struct stele *store,
+                                 const uint8_t tag[STELE_TAG_BYTES],
+                                 uint64_t lsn_from, uint64_t *lsn_out,
+                                 struct stele_error *error)
+{
+    struct wal_reader reader;
+    struct stele_view *view;
+    enum stele_status status = stele_view_open(store, &view, error);
+    bool found = false;
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = open_log(store, &reader, error);
+    if (status == STELE_OK) {
+        /* Only as far as the handle shows: what a poisoned handle wrote last is
+         * for the next open to decide. */
+        while (status == STELE_OK && !found &&
+               reader.previous.lsn < view->lsn) {
+            struct wal_reader_unit unit;
+
+            status = wal_reader_next_whole(&reader, &unit,
+                                           "later ones are shown", error);
+            found = status == STELE_OK &&
+                    find_tag_in_unit(&unit, tag, lsn_from, lsn_out);
+        }
+        wal_reader_close(&reader);
+    }
+    stele_view_close(view);
+    if (status == STELE_OK && !found) {
+        status = error_set(error, STELE_NOT_FOUND,
+                           "no batch with this tag from LSN %" PRIu64 " on",
+                           lsn_from);
+    }
+    return status;
+}
