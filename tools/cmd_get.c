@@ -16,6 +16,7 @@ struct get_request {
     struct bytes key;
     struct output_mode mode;
     bool raw;
+    uint64_t at; /* LSN. */
 };
 
 static void print_value(const struct get_request *request,
@@ -47,7 +48,7 @@ static int print_found(const char *path, const struct get_request *request)
     struct stele_value value;
     struct stele_error error = {0};
     enum stele_status status;
-    int code = store_open_view(path, &store, &view);
+    int code = store_open_view(path, request->at, &store, &view);
 
     if (code != EXIT_DONE) {
         return code;
@@ -67,8 +68,9 @@ static int print_found(const char *path, const struct get_request *request)
 
 int cmd_get(int argc, char **argv)
 {
-    struct get_request request = {0};
+    struct get_request request = {.at = STORE_LSN_NEWEST};
     const struct option_spec specs[] = {
+        {"at", OPTION_LSN, .number = &request.at},
         {"raw", OPTION_FLAG, .flag = &request.raw},
         {"hex", OPTION_FLAG, .flag = &request.mode.hex},
         {"json", OPTION_FLAG, .flag = &request.mode.json},

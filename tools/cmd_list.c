@@ -17,6 +17,7 @@ struct list_request {
     struct bytes prefix;
     bool values;
     uint64_t limit; /* Counts down. */
+    uint64_t at;    /* LSN. */
     struct output_mode mode;
 };
 
@@ -108,10 +109,11 @@ static enum stele_status take_prefix(struct list_request *request,
 
 int cmd_list(int argc, char **argv)
 {
-    struct list_request request = {.limit = UINT64_MAX};
+    struct list_request request = {.limit = UINT64_MAX, .at = STORE_LSN_NEWEST};
     const struct option_spec specs[] = {
         {"prefix", OPTION_TEXT, .text = &request.prefix_text},
         {"values", OPTION_FLAG, .flag = &request.values},
+        {"at", OPTION_LSN, .number = &request.at},
         {"limit", OPTION_NUMBER, .number = &request.limit},
         {"hex", OPTION_FLAG, .flag = &request.mode.hex},
         {"json", OPTION_FLAG, .flag = &request.mode.json},
@@ -133,7 +135,7 @@ int cmd_list(int argc, char **argv)
     if (status != STELE_OK) {
         return report_error(status, &error);
     }
-    code = store_open_view(arguments.items[0], &store, &view);
+    code = store_open_view(arguments.items[0], request.at, &store, &view);
     if (code != EXIT_DONE) {
         return code;
     }

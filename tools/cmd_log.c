@@ -1,16 +1,20 @@
 /*
  * tools/cmd_log.c -- stele log: the records of the log, as they stand there.
  *
- * Reads ANCHOR and wal/ without opening the store: it works on a damaged one,
- * and beside a writer. It shows whole units from the oldest segment on and stops
- * at the first place where none follows; what that means, `stele verify` says.
+ * Reads ANCHOR, wal/ and what snapshots say of themselves without opening the
+ * store: it works on a damaged one, and beside a writer. It shows whole units from
+ * the oldest base on (where retention has removed the log before it, that is a
+ * snapshot) and stops at the first place where none follows; what that means,
+ * `stele verify` says.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/io.h"
+#include "engine/bases.h"
 #include "engine/ops.h"
+#include "engine/store.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -159,14 +163,66 @@ static void print_unit(struct log_request *request,
     }
 }
 
+/* Behind its unit the first one stands that can be read. */
+static enum stele_status find_start(struct io_dir *dir, struct io_dir *wal_dir,
+                                    const struct wal_anchor *anchor,
+                                    struct wal_position *start_out,
+                                    struct stele_error *error)
+{
+    struct io_dir *snapshot_dir = NULL;
+    struct bases bases = {0};
+    enum stele_status status =
+        io_dir_open_in(dir, STORE_SNAPSHOT_NAME, &snapshot_dir, error);
+
+    if (status == STELE_OK || status == STELE_NOT_FOUND) {
+        status = bases_read(snapshot_dir, wal_dir, anchor, &bases, error);
+    }
+    if (status == STELE_OK && !bases.log_readable) {
+        status = error_set(error, STELE_CORRUPT,
+                           "the log's beginning was removed, and no snapshot "
+                           "says where it goes on");
+    }
+    if (status == STELE_OK) {
+        *start_out = bases.log_start;
+    }
+    bases_free(&bases);
+    io_dir_close(snapshot_dir);
+    return status;
+}
+
+static enum stele_status print_units(struct io_dir *wal_dir,
+                                     const struct wal_position *start,
+                                     uint64_t segment_oldest,
+                                     struct log_request *request,
+                                     struct stele_error *error)
+{
+    struct wal_reader reader;
+    bool whole = true;
+    enum stele_status status = wal_reader_open(
+        &reader, wal_dir, start, segment_oldest, IO_OPEN_READ, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    while (status == STELE_OK && whole && request->limit > 0) {
+        struct wal_reader_unit unit;
+
+        status = wal_reader_next(&reader, &unit, &whole, error);
+        if (status == STELE_OK && whole) {
+            print_unit(request, &unit);
+        }
+    }
+    wal_reader_close(&reader);
+    return status;
+}
+
 static enum stele_status print_log(struct io_dir *dir,
                                    struct log_request *request,
                                    struct stele_error *error)
 {
     struct wal_anchor_file file;
     struct wal_anchor anchor;
-    struct wal_position origin;
-    struct wal_reader reader;
+    struct wal_position start;
     struct io_dir *wal_dir;
     enum stele_status status =
         wal_anchor_open(dir, IO_OPEN_READ, &file, &anchor, error);
@@ -180,25 +236,14 @@ static enum stele_status print_log(struct io_dir *dir,
         return status;
     }
     wal_anchor_close(&file);
-    status = io_dir_open_in(dir, "wal", &wal_dir, error);
+    status = io_dir_open_in(dir, STORE_WAL_NAME, &wal_dir, error);
     if (status != STELE_OK) {
         return status;
     }
-    origin = wal_anchor_origin(&anchor);
-    status = wal_reader_open(&reader, wal_dir, &origin, anchor.segment_oldest,
-                             IO_OPEN_READ, error);
+    status = find_start(dir, wal_dir, &anchor, &start, error);
     if (status == STELE_OK) {
-        bool whole = true;
-
-        while (status == STELE_OK && whole && request->limit > 0) {
-            struct wal_reader_unit unit;
-
-            status = wal_reader_next(&reader, &unit, &whole, error);
-            if (status == STELE_OK && whole) {
-                print_unit(request, &unit);
-            }
-        }
-        wal_reader_close(&reader);
+        status =
+            print_units(wal_dir, &start, anchor.segment_oldest, request, error);
     }
     io_dir_close(wal_dir);
     return status;

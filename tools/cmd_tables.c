@@ -45,7 +45,9 @@ static int print_tables(struct stele_view *view, struct output_mode *mode)
 int cmd_tables(int argc, char **argv)
 {
     struct output_mode mode = {0};
+    uint64_t at = STORE_LSN_NEWEST;
     const struct option_spec specs[] = {
+        {"at", OPTION_LSN, .number = &at},
         {"json", OPTION_FLAG, .flag = &mode.json},
     };
     struct arguments arguments;
@@ -58,7 +60,7 @@ int cmd_tables(int argc, char **argv)
     if (code != EXIT_DONE) {
         return code;
     }
-    code = store_open_view(arguments.items[0], &store, &view);
+    code = store_open_view(arguments.items[0], at, &store, &view);
     if (code != EXIT_DONE) {
         return code;
     }

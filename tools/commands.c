@@ -38,18 +38,20 @@ static const char help_put[] =
     "  stele put store blobs logo - < logo.png\n";
 
 static const char help_get[] =
-    "Usage: stele get DIR TABLE KEY [--raw | --hex | --json]\n"
+    "Usage: stele get DIR TABLE KEY [--at LSN] [--raw | --hex | --json]\n"
     "\n"
     "Print the value of KEY and a newline; exit with 1 if there is no such "
     "key.\n"
     "Bytes are escaped as `stele list` does it.\n"
     "\n"
-    "  --raw    the bytes of the value exactly, and nothing else\n"
-    "  --hex    KEY is hex digits, and so is what is printed\n"
-    "  --json   an object with table, key, value, and the lsn that put it\n"
+    "  --at LSN  as it was then: after the last batch up to that LSN\n"
+    "  --raw     the bytes of the value exactly, and nothing else\n"
+    "  --hex     KEY is hex digits, and so is what is printed\n"
+    "  --json    an object with table, key, value, and the lsn that put it\n"
     "\n"
     "Examples:\n"
     "  stele get store topics orders\n"
+    "  stele get store topics orders --at 4711\n"
     "  stele get store blobs logo --raw > logo.png\n";
 
 static const char help_delete[] =
@@ -104,7 +106,7 @@ static const char help_apply[] =
 
 static const char help_list[] =
     "Usage: stele list DIR [TABLE] [--prefix P] [--values] [--limit N]\n"
-    "                  [--hex] [--json]\n"
+    "                  [--at LSN] [--hex] [--json]\n"
     "\n"
     "Print the keys of TABLE in order, one a line; without TABLE those of all\n"
     "tables, each behind its table's name and a tab. Exits with 1 if the "
@@ -114,6 +116,7 @@ static const char help_list[] =
     "  --prefix P   only keys that begin with P\n"
     "  --values     a tab and the value behind each key\n"
     "  --limit N    stop after N keys\n"
+    "  --at LSN     as it was then: after the last batch up to that LSN\n"
     "  --hex        keys and values as hex digits; P is hex digits too\n"
     "  --json       an object a line: table, key, value if asked for, and the\n"
     "               lsn that put it\n"
@@ -127,10 +130,11 @@ static const char help_list[] =
     "Examples:\n"
     "  stele list store topics --limit 20\n"
     "  stele list store consumerOffsets --prefix orders@ --values\n"
+    "  stele list store topics --at 4711\n"
     "  stele list store --json --values | jq -r .table | uniq -c\n";
 
 static const char help_tables[] =
-    "Usage: stele tables DIR [--json]\n"
+    "Usage: stele tables DIR [--at LSN] [--json]\n"
     "\n"
     "Print every table: its name, how many keys it has, and the lsn of the "
     "last\n"
@@ -138,11 +142,49 @@ static const char help_tables[] =
     "first\n"
     "operation on, also when it is empty.\n"
     "\n"
-    "  --json   an object a line: table, count, lsn\n"
+    "  --at LSN  as it was then: after the last batch up to that LSN\n"
+    "  --json    an object a line: table, count, lsn\n"
     "\n"
     "Examples:\n"
     "  stele tables store\n"
+    "  stele tables store --at 4711\n"
     "  stele tables store --json | jq -s 'map(.count) | add'\n";
+
+static const char help_diff[] =
+    "Usage: stele diff DIR LSN1 LSN2 [TABLE] [--prefix P] [--values]\n"
+    "                  [--hex] [--json]\n"
+    "\n"
+    "Print which keys were added, changed or deleted from the state at LSN1 "
+    "to\n"
+    "the one at LSN2, in order, one a line; of TABLE only, or of all tables. "
+    "A\n"
+    "key that was put again with the same value has not changed. LSN1 may be\n"
+    "the later one: then it is the way back. Exits with 1 if there is any\n"
+    "difference, with 0 if there is none, and with 2 if one of the LSNs is "
+    "not\n"
+    "there yet or no longer retained.\n"
+    "\n"
+    "  + table  key         [new value]\n"
+    "  - table  key         [old value]\n"
+    "  ~ table  key         [old value  new value]\n"
+    "\n"
+    "A space stands behind the sign, tabs between the rest.\n"
+    "\n"
+    "  --prefix P   only keys that begin with P\n"
+    "  --values     values too\n"
+    "  --hex        keys and values as hex digits; P is hex digits too\n"
+    "  --json       an object a line: change (added, changed, deleted), "
+    "table,\n"
+    "               key, old and new if asked for, and the lsns that put "
+    "them,\n"
+    "               old_lsn and lsn\n"
+    "\n"
+    "Bytes are escaped as `stele list` does it. `stele log` shows the LSNs.\n"
+    "\n"
+    "Examples:\n"
+    "  stele diff store 4710 4711 --values      # what that batch did\n"
+    "  stele diff store 4711 4710 topics        # and how to undo it\n"
+    "  stele diff store 0 4711 --json | jq -r .change | sort | uniq -c\n";
 
 static const char help_stat[] =
     "Usage: stele stat DIR [--json]\n"
@@ -262,6 +304,7 @@ const struct command commands[] = {
     {"apply", "apply JSON lines as one batch", help_apply, cmd_apply},
     {"list", "print keys and values in order", help_list, cmd_list},
     {"tables", "print the tables and their counts", help_tables, cmd_tables},
+    {"diff", "print what changed between two LSNs", help_diff, cmd_diff},
     {"stat", "print what the store says of itself", help_stat, cmd_stat},
     {"log", "print the records of the log", help_log, cmd_log},
     {"verify", "check every checksum", help_verify, cmd_verify},

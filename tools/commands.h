@@ -29,6 +29,7 @@ int cmd_delete(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_tables(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

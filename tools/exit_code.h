@@ -12,7 +12,8 @@
 
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_NEGATIVE = 1, /* Not found, exists already, precondition failed. */
+    EXIT_NEGATIVE = 1, /* Not found, exists already, precondition failed; of
+                          diff: there are differences. */
     EXIT_USAGE = 2,    /* Wrong arguments, over a limit, malformed input. */
     EXIT_DAMAGED = 3,  /* Damage was found; nothing was changed. */
     EXIT_IO = 4,       /* The system failed: disk, memory; or the outcome of

@@ -14,24 +14,39 @@ enum {
     OPTION_VALUE_FIRST = 256, /* Above every short option's character. */
 };
 
+static int parse_decimal(const char *dashes, const char *name, const char *text,
+                         uint64_t *number_out)
+{
+    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0') {
+        return report_usage("%s%s: \"%s\" is not a decimal number", dashes,
+                            name, text);
+    }
+    errno = 0;
+    *number_out = strtoull(text, NULL, 10);
+    if (errno != 0) {
+        return report_usage("%s%s: %s is too large", dashes, name, text);
+    }
+    return EXIT_DONE;
+}
+
 static int parse_number(const struct option_spec *spec, const char *text)
 {
     uint64_t number;
+    const int code = parse_decimal("--", spec->name, text, &number);
 
-    if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0') {
-        return report_usage("--%s: \"%s\" is not a decimal number", spec->name,
-                            text);
+    if (code != EXIT_DONE) {
+        return code;
     }
-    errno = 0;
-    number = strtoull(text, NULL, 10);
-    if (errno != 0) {
-        return report_usage("--%s: %s is too large", spec->name, text);
-    }
-    if (number == 0) {
+    if (number == 0 && spec->kind == OPTION_NUMBER) {
         return report_usage("--%s: must be 1 or more", spec->name);
     }
     *spec->number = number;
     return EXIT_DONE;
+}
+
+int options_parse_lsn(const char *name, const char *text, uint64_t *lsn_out)
+{
+    return parse_decimal("", name, text, lsn_out);
 }
 
 static int take_option(const struct option_spec *spec, char *text)
@@ -44,6 +59,7 @@ static int take_option(const struct option_spec *spec, char *text)
         *spec->text = text;
         return EXIT_DONE;
     case OPTION_NUMBER:
+    case OPTION_LSN:
         return parse_number(spec, text);
     }
     return EXIT_USAGE;

@@ -17,6 +17,7 @@ enum option_kind {
     OPTION_FLAG,   /* --name: sets *flag. */
     OPTION_TEXT,   /* --name TEXT: sets *text. */
     OPTION_NUMBER, /* --name N: sets *number; decimal, 1 or more. */
+    OPTION_LSN,    /* --name LSN: the same; 0 or more. */
 };
 
 struct option_spec {
@@ -41,5 +42,9 @@ struct arguments {
 int options_parse(int argc, char **argv, const struct option_spec *specs,
                   size_t spec_count, size_t arguments_min, size_t arguments_max,
                   struct arguments *arguments_out);
+
+/* An LSN that is an argument; `name` is for the message. EXIT_DONE; or says what
+ * is wrong, and returns EXIT_USAGE. */
+int options_parse_lsn(const char *name, const char *text, uint64_t *lsn_out);
 
 #endif

@@ -67,7 +67,7 @@ int store_open_reading(const char *path, struct stele **store_out)
     return store_open(path, STELE_OPEN_READ_ONLY, store_out);
 }
 
-int store_open_view(const char *path, struct stele **store_out,
+int store_open_view(const char *path, uint64_t lsn, struct stele **store_out,
                     struct stele_view **view_out)
 {
     struct stele *store = NULL;
@@ -78,7 +78,9 @@ int store_open_view(const char *path, struct stele **store_out,
     if (code != EXIT_DONE) {
         return code;
     }
-    status = stele_view_open(store, view_out, &error);
+    status = lsn == STORE_LSN_NEWEST
+                 ? stele_view_open(store, view_out, &error)
+                 : stele_view_open_at(store, lsn, view_out, &error);
     if (status != STELE_OK) {
         return store_close(store, report_error(status, &error));
     }

@@ -6,6 +6,8 @@
 #ifndef TOOLS_STORE_H
 #define TOOLS_STORE_H
 
+#include <stdint.h>
+
 #include "engine/stele.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"
@@ -24,8 +26,9 @@ int store_open_writing(const char *path, struct stele **store_out);
 /* The same for reading only: works while another process writes. */
 int store_open_reading(const char *path, struct stele **store_out);
 
-/* Also a view of the newest state. */
-int store_open_view(const char *path, struct stele **store_out,
+/* Also a view, of the state at `lsn`. */
+#define STORE_LSN_NEWEST UINT64_MAX
+int store_open_view(const char *path, uint64_t lsn, struct stele **store_out,
                     struct stele_view **view_out);
 
 /* Call `visit` for every table of the view in order of names, until it returns

@@ -115,7 +115,8 @@ int rocketmq_export(const struct rocketmq_export_request *request)
     struct stele_view *view = NULL;
     struct stele_error error = {0};
     enum stele_status status;
-    int code = store_open_view(request->store_path, &store, &view);
+    int code =
+        store_open_view(request->store_path, STORE_LSN_NEWEST, &store, &view);
 
     if (code != EXIT_DONE) {
         return code;
