@@ -11,6 +11,7 @@
 #include "engine/store.h"
 #include "snapshot/reader.h"
 #include "wal/reader.h"
+#include "wal/segment.h"
 
 struct gathering {
     struct io_dir *snapshot_dir;
@@ -29,12 +30,19 @@ static bool is_named(const struct wal_anchor *anchor, uint64_t lsn)
     return false;
 }
 
-/* What makes a snapshot of no use, without being in the way of anything else. */
-static bool is_its_own_fault(const struct stele_error *error)
+bool bases_is_damage(const struct stele_error *failure)
 {
-    return error->status == STELE_CORRUPT || error->status == STELE_FOREIGN ||
-           error->status == STELE_NOT_FOUND ||
-           (error->status == STELE_IO && error->sys_errno == EIO);
+    return failure->status == STELE_CORRUPT ||
+           failure->status == STELE_FOREIGN ||
+           failure->status == STELE_NOT_FOUND ||
+           (failure->status == STELE_IO && failure->sys_errno == EIO);
+}
+
+/* Where the log goes on behind a position. */
+static uint64_t first_segment(const struct wal_position *position)
+{
+    return position->unit == 0 ? (uint64_t)WAL_SEGMENT_FIRST
+                               : position->segment;
 }
 
 /* Does the position that the snapshot names stand in the log? */
@@ -62,14 +70,24 @@ static enum stele_status check_position(const struct gathering *gathering,
     if (status == STELE_CORRUPT || status == STELE_FOREIGN) {
         return STELE_OK; /* Of the log: recovery says so. */
     }
-    if (status == STELE_OK && !item->stands) {
+    if (status != STELE_OK) {
+        return status;
+    }
+    item->trimmed =
+        first_segment(&position) < gathering->anchor->segment_oldest;
+    if (item->trimmed) {
+        item->stands = false;
+        error_set(&item->why, STELE_NOT_FOUND,
+                  "snapshot/%016" PRIx64 ".snap: the log behind it was removed",
+                  item->lsn);
+    } else if (!item->stands) {
         error_set(
             &item->why, STELE_CORRUPT,
             "snapshot/%016" PRIx64 ".snap: the log does not have unit "
             "%" PRIu64 " as it was, in wal/%016" PRIx64 ".wal, offset %" PRIu64,
             item->lsn, position.unit, position.segment, position.start_offset);
     }
-    return status;
+    return STELE_OK;
 }
 
 static enum stele_status read_snapshot(const struct gathering *gathering,
@@ -89,7 +107,7 @@ static enum stele_status read_snapshot(const struct gathering *gathering,
     if (status == STELE_OK) {
         return check_position(gathering, item, error);
     }
-    if (is_its_own_fault(&item->why)) {
+    if (bases_is_damage(&item->why)) {
         item->unreadable = status == STELE_IO;
         return STELE_OK;
     }
@@ -129,7 +147,7 @@ enum stele_status bases_read(struct io_dir *snapshot_dir,
         .origin = wal_anchor_origin(anchor),
     };
     struct bases bases = {.log_whole =
-                              anchor->segment_oldest == STORE_SEGMENT_FIRST};
+                              anchor->segment_oldest == WAL_SEGMENT_FIRST};
     struct numbered_list list = {0};
     enum stele_status status = STELE_OK;
 

@@ -34,6 +34,7 @@ struct base_item {
     bool stands;                  /* It is a base. */
     bool claims;     /* Its position is readable and this store's: evidence. */
     bool counts;     /* ANCHOR names it. */
+    bool trimmed;    /* What follows it in the log was removed: a leftover. */
     bool unreadable; /* An I/O error, not damage. */
     struct snapshot_info
         info;               /* Of a snapshot whose header and footer verify. */
@@ -48,6 +49,10 @@ struct bases {
     bool log_readable;
     struct wal_position log_start;
 };
+
+/* Whether this failure to read a snapshot is that file's own fault: damage, or an
+ * error of the medium. The next older one may do. */
+bool bases_is_damage(const struct stele_error *failure);
 
 /* `snapshot_dir` NULL: there is none. EACCES, EMFILE and the like are errors; a
  * damaged or unreadable file is an item that does not stand. */

@@ -241,9 +241,9 @@ static enum stele_status make_first_segment(struct io_dir *dir,
     }
     status = io_dir_list(wal_dir, remove_unfinished, wal_dir, error);
     if (status == STELE_OK) {
-        status = wal_segment_prepare(wal_dir, STORE_SEGMENT_FIRST, uuid,
-                                     segment_bytes, fs_kind, &segment,
-                                     &names_unknown, error);
+        status =
+            wal_segment_prepare(wal_dir, WAL_SEGMENT_FIRST, uuid, segment_bytes,
+                                fs_kind, &segment, &names_unknown, error);
     }
     if (status == STELE_OK) {
         wal_segment_close(&segment);
@@ -257,8 +257,8 @@ enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
 {
     struct wal_anchor anchor = {
         .format_min = WAL_ANCHOR_VERSION,
-        .segment_last = STORE_SEGMENT_FIRST,
-        .segment_oldest = STORE_SEGMENT_FIRST,
+        .segment_last = WAL_SEGMENT_FIRST,
+        .segment_oldest = WAL_SEGMENT_FIRST,
         .segment_bytes = segment_bytes,
         .clean = true,
     };

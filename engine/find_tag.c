@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/bases.h"
+#include "engine/retained.h"
 #include "engine/store.h"
 #include "engine/view.h"
 #include "wal/reader.h"
@@ -27,40 +27,6 @@ static bool find_tag_in_unit(const struct wal_reader_unit *unit,
     return false;
 }
 
-/* From where the log can be read. */
-static enum stele_status open_log(struct stele *store,
-                                  struct wal_reader *reader,
-                                  struct stele_error *error)
-{
-    struct io_dir *snapshot_dir = NULL;
-    struct bases bases = {0};
-    struct wal_anchor anchor;
-    enum stele_status status = store_read_anchor(store, &anchor, error);
-
-    if (status == STELE_OK) {
-        status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME, &snapshot_dir,
-                                error);
-        status = status == STELE_NOT_FOUND ? STELE_OK : status;
-    }
-    if (status == STELE_OK) {
-        status =
-            bases_read(snapshot_dir, store->wal_dir, &anchor, &bases, error);
-    }
-    if (status == STELE_OK && !bases.log_readable) {
-        status = error_set(error, STELE_CORRUPT,
-                           "the log begins with wal/%016" PRIx64
-                           ".wal, and there is no snapshot to go on from",
-                           anchor.segment_oldest);
-    }
-    if (status == STELE_OK) {
-        status = wal_reader_open(reader, store->wal_dir, &bases.log_start,
-                                 anchor.segment_oldest, IO_OPEN_READ, error);
-    }
-    bases_free(&bases);
-    io_dir_close(snapshot_dir);
-    return status;
-}
-
 enum stele_status stele_find_tag(struct stele *store,
                                  const uint8_t tag[STELE_TAG_BYTES],
                                  uint64_t lsn_from, uint64_t *lsn_out,
@@ -74,7 +40,7 @@ enum stele_status stele_find_tag(struct stele *store,
     if (status != STELE_OK) {
         return status;
     }
-    status = open_log(store, &reader, error);
+    status = retained_open_log(store, &reader, error);
     if (status == STELE_OK) {
         /* Only as far as the handle shows: what a poisoned handle wrote last is
          * for the next open to decide. */

@@ -126,7 +126,7 @@ static uint64_t bytes_target(const struct stele *store,
                              const struct wal_position *position)
 {
     const uint64_t first =
-        position->unit == 0 ? STORE_SEGMENT_FIRST : position->segment;
+        position->unit == 0 ? WAL_SEGMENT_FIRST : position->segment;
     const uint64_t bytes_max = store->options.memtable_bytes * PAST_MEMTABLES;
     const uint64_t bytes =
         (retained->anchor.segment_last - first) * store->segment_bytes;

@@ -1,7 +1,6 @@
 /* engine/rebuild.c -- see engine/rebuild.h. */
 #include "engine/rebuild.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -75,14 +74,6 @@ static enum stele_status load_entry(struct load *load,
     return status;
 }
 
-/* Whether the failure is the snapshot's own fault. */
-static bool is_damage(enum stele_status status, const struct stele_error *error)
-{
-    return status == STELE_CORRUPT || status == STELE_FOREIGN ||
-           status == STELE_NOT_FOUND ||
-           (status == STELE_IO && error->sys_errno == EIO);
-}
-
 static enum stele_status check_totals(const struct load *load,
                                       struct stele_error *error)
 {
@@ -146,7 +137,7 @@ static enum stele_status load_all(struct load *load, bool *base_damaged_out,
             return load_commit(load, error);
         }
         if (status != STELE_OK) {
-            *base_damaged_out = is_damage(status, &failure);
+            *base_damaged_out = bases_is_damage(&failure);
             if (error != NULL) {
                 *error = failure;
             }
@@ -171,7 +162,7 @@ static enum stele_status load_snapshot(struct rebuild *rebuild,
         plan->base->info.uuid, &load.reader, &failure);
 
     if (status != STELE_OK) {
-        *base_damaged_out = is_damage(status, &failure);
+        *base_damaged_out = bases_is_damage(&failure);
         if (error != NULL) {
             *error = failure;
         }

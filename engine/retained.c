@@ -1,7 +1,6 @@
 /* engine/retained.c -- see engine/retained.h. */
 #include "engine/retained.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,18 +11,14 @@ enum stele_status retained_read(struct stele *store,
                                 struct stele_error *error)
 {
     struct retained retained = {0};
-    enum stele_status status = io_dir_open_in(store->dir, STORE_SNAPSHOT_NAME,
-                                              &retained.snapshot_dir, error);
+    enum stele_status status;
 
     mutex_lock(&store->anchor_mutex);
     retained.anchor = store->anchor;
     mutex_unlock(&store->anchor_mutex);
-    if (status == STELE_OK || status == STELE_NOT_FOUND) {
-        status = bases_read(retained.snapshot_dir, store->wal_dir,
-                            &retained.anchor, &retained.bases, error);
-    }
+    status = bases_read(store->snapshot_dir, store->wal_dir, &retained.anchor,
+                        &retained.bases, error);
     if (status != STELE_OK) {
-        retained_free(&retained);
         return status;
     }
     *retained_out = retained;
@@ -33,7 +28,6 @@ enum stele_status retained_read(struct stele *store,
 void retained_free(struct retained *retained)
 {
     bases_free(&retained->bases);
-    io_dir_close(retained->snapshot_dir);
     *retained = (struct retained){0};
 }
 
@@ -42,14 +36,6 @@ bool retained_same(const struct retained *left, const struct retained *right)
     return left->anchor.segment_oldest == right->anchor.segment_oldest &&
            memcmp(left->anchor.snapshots, right->anchor.snapshots,
                   sizeof left->anchor.snapshots) == 0;
-}
-
-/* What is wrong with this snapshot alone. */
-static bool is_damage(const struct stele_error *why)
-{
-    return why->status == STELE_CORRUPT || why->status == STELE_FOREIGN ||
-           why->status == STELE_NOT_FOUND ||
-           (why->status == STELE_IO && why->sys_errno == EIO);
 }
 
 /* Why there is no base up to `lsn_max`. `damaged`: one that looked like one, or
@@ -90,14 +76,14 @@ enum stele_status retained_open_base(struct stele *store,
         }
         *map_out = NULL;
         if (item->kind == BASE_SNAPSHOT) {
-            status = snapshot_map_open(retained->snapshot_dir, item->lsn,
+            status = snapshot_map_open(store->snapshot_dir, item->lsn,
                                        store->uuid.bytes, map_out, &item->why);
         }
         if (status == STELE_OK) {
             *item_out = item;
             return STELE_OK;
         }
-        if (!is_damage(&item->why)) {
+        if (!bases_is_damage(&item->why)) {
             if (error != NULL) {
                 *error = item->why;
             }

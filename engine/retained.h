@@ -16,7 +16,6 @@
 
 struct retained {
     struct wal_anchor anchor;
-    struct io_dir *snapshot_dir; /* NULL: there is none. */
     struct bases bases;
 };
 

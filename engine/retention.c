@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/numbered.h"
+#include "engine/retained.h"
 #include "engine/verdict.h"
 #include "wal/reader.h"
 #include "wal/segment.h"
@@ -66,7 +67,7 @@ enum stele_kept retention_why(const struct retention_needs *needs, uint64_t seq,
 /* The segment in which the log goes on behind a position. */
 static uint64_t segment_of(const struct wal_position *position)
 {
-    return position->unit == 0 ? STORE_SEGMENT_FIRST : position->segment;
+    return position->unit == 0 ? WAL_SEGMENT_FIRST : position->segment;
 }
 
 static void look_at_snapshots(const struct bases *bases,
@@ -183,7 +184,7 @@ enum stele_status retention_remove_leftovers(struct stele *store,
         return status;
     }
     /* The oldest first: what is left of them is never a log with a hole. */
-    for (size_t index = numbered_list_lower(&list, STORE_SEGMENT_FIRST);
+    for (size_t index = numbered_list_lower(&list, WAL_SEGMENT_FIRST);
          status == STELE_OK && index < list.count &&
          list.numbers[index] < oldest;
          index++) {
@@ -201,7 +202,7 @@ enum stele_status retention_remove_leftovers(struct stele *store,
 
 /* Whether nothing needs the snapshot. Not so of one that is damaged or foreign:
  * that is evidence. */
-static bool is_superfluous(struct stele *store,
+static bool is_superfluous(const struct stele *store,
                            const struct retention_needs *needs,
                            const struct base_item *item)
 {
@@ -217,8 +218,7 @@ static bool is_superfluous(struct stele *store,
             return false;
         }
     }
-    return item->stands ? segment_of(&item->position) < kept
-                        : item->position.segment < store_segment_oldest(store);
+    return item->stands ? segment_of(&item->position) < kept : item->trimmed;
 }
 
 static enum stele_status remove_snapshots(struct stele *store,
@@ -240,20 +240,20 @@ static enum stele_status remove_snapshots(struct stele *store,
     return status;
 }
 
-struct retained {
+struct retaining {
     uint64_t counted[WAL_ANCHOR_SNAPSHOTS];
     uint64_t oldest;
 };
 
 static void name_retained(struct wal_anchor *anchor, const void *context)
 {
-    const struct retained *retained = context;
+    const struct retaining *retained = context;
 
     memcpy(anchor->snapshots, retained->counted, sizeof anchor->snapshots);
     anchor->segment_oldest = retained->oldest;
 }
 
-static enum stele_status apply(struct stele *store, struct retained *retained,
+static enum stele_status apply(struct stele *store, struct retaining *retained,
                                struct stele_error *error)
 {
     struct wal_anchor wanted;
@@ -290,7 +290,7 @@ enum stele_status retention_apply(struct stele *store,
                                   const uint64_t counted[WAL_ANCHOR_SNAPSHOTS],
                                   struct stele_error *error)
 {
-    struct retained retained;
+    struct retaining retained;
     enum stele_status status;
 
     memcpy(retained.counted, counted, sizeof retained.counted);
@@ -312,18 +312,13 @@ enum stele_status retention_hold(struct stele *store, uint64_t lsn,
                                  struct stele_error *error)
 {
     const struct base_item *base;
-    struct wal_anchor anchor;
-    struct bases bases;
+    struct retained retained;
     enum stele_status status;
 
     mutex_lock(&store->retention_mutex);
-    mutex_lock(&store->anchor_mutex);
-    anchor = store->anchor;
-    mutex_unlock(&store->anchor_mutex);
-    status =
-        bases_read(store->snapshot_dir, store->wal_dir, &anchor, &bases, error);
+    status = retained_read(store, &retained, error);
     if (status == STELE_OK) {
-        base = bases_newest(&bases, lsn);
+        base = bases_newest(&retained.bases, lsn);
         if (base == NULL) {
             status = error_set(error, STELE_NOT_FOUND,
                                "LSN %" PRIu64 " is older than what is retained",
@@ -336,7 +331,7 @@ enum stele_status retention_hold(struct stele *store, uint64_t lsn,
             };
             store->holds = hold_out;
         }
-        bases_free(&bases);
+        retained_free(&retained);
     }
     mutex_unlock(&store->retention_mutex);
     return status;
@@ -362,25 +357,19 @@ static enum stele_status explain(struct stele *store, uint64_t seq,
                                  struct stele_error *error)
 {
     struct retention_needs needs;
-    struct wal_anchor anchor;
-    struct bases bases;
-    enum stele_status status;
+    struct retained retained;
+    enum stele_status status = retained_read(store, &retained, error);
 
-    mutex_lock(&store->anchor_mutex);
-    anchor = store->anchor;
-    mutex_unlock(&store->anchor_mutex);
-    status =
-        bases_read(store->snapshot_dir, store->wal_dir, &anchor, &bases, error);
     if (status != STELE_OK) {
         return status;
     }
     mutex_lock(&store->retention_mutex); /* Of the holds. */
-    status = retention_look(store, &bases, &needs, error);
+    status = retention_look(store, &retained.bases, &needs, error);
     mutex_unlock(&store->retention_mutex);
     if (status == STELE_OK) {
         *kept_out = retention_why(&needs, seq, lsn_out);
     }
-    bases_free(&bases);
+    retained_free(&retained);
     return status;
 }
 

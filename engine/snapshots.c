@@ -1,7 +1,6 @@
 /* engine/snapshots.c -- see engine/snapshots.h. */
 #include "engine/snapshots.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "engine/checkpoint.h"
 #include "engine/keepers.h"
 #include "engine/quarantine.h"
+#include "engine/retained.h"
 #include "engine/retention.h"
 #include "engine/tally.h"
 #include "snapshot/reader.h"
@@ -52,7 +52,7 @@ static uint64_t log_bytes_between(const struct stele *store,
                                   const struct wal_position *to)
 {
     const uint64_t segment =
-        from->unit == 0 ? STORE_SEGMENT_FIRST : from->segment;
+        from->unit == 0 ? WAL_SEGMENT_FIRST : from->segment;
 
     if (to->unit <= from->unit) {
         return 0;
@@ -317,23 +317,17 @@ static enum stele_status find_other(struct stele *store, uint64_t lsn,
                                     uint64_t *lsn_out,
                                     struct stele_error *error)
 {
-    struct wal_anchor anchor;
-    struct bases bases;
-    enum stele_status status;
+    struct retained retained;
+    const enum stele_status status = retained_read(store, &retained, error);
 
-    mutex_lock(&store->anchor_mutex);
-    anchor = store->anchor;
-    mutex_unlock(&store->anchor_mutex);
-    status =
-        bases_read(store->snapshot_dir, store->wal_dir, &anchor, &bases, error);
     *lsn_out = 0;
     if (status == STELE_OK) {
-        const struct base_item *other = bases_newest(&bases, lsn - 1);
+        const struct base_item *other = bases_newest(&retained.bases, lsn - 1);
 
         if (other != NULL && other->kind == BASE_SNAPSHOT) {
             *lsn_out = other->lsn;
         }
-        bases_free(&bases);
+        retained_free(&retained);
     }
     return status;
 }
@@ -368,13 +362,6 @@ static enum stele_status publish(struct stele *store, struct snapshot_run *run,
     return status == STELE_OK ? begin_other(store, run, error) : status;
 }
 
-/* Whether it is the file's own fault that it cannot be read. */
-static bool is_damage(const struct stele_error *error)
-{
-    return error->status == STELE_CORRUPT || error->status == STELE_FOREIGN ||
-           (error->status == STELE_IO && error->sys_errno == EIO);
-}
-
 /* The log is about to go back to the other one only: what of it is on the disk? */
 static enum stele_status check_other(struct stele *store,
                                      struct snapshot_run *run,
@@ -401,7 +388,7 @@ static enum stele_status check_other(struct stele *store,
     }
     snapshot_reader_close(run->reader);
     run->reader = NULL;
-    if (!is_damage(error)) {
+    if (!bases_is_damage(error)) {
         return status;
     }
     mutex_lock(&store->keeper_mutex);
@@ -505,8 +492,8 @@ void snapshots_forsake(struct stele *store)
 
 /* ---- At open ------------------------------------------------------------------------------- */
 
-enum stele_status snapshots_set_aside(struct stele *store, uint64_t lsn,
-                                      struct stele_error *error)
+static enum stele_status move_aside(struct stele *store, uint64_t lsn,
+                                    struct stele_error *error)
 {
     char name[NUMBERED_NAME_BYTES];
     enum stele_status status;
@@ -514,6 +501,46 @@ enum stele_status snapshots_set_aside(struct stele *store, uint64_t lsn,
     numbered_name(lsn, SNAPSHOT_SUFFIX, name);
     status = quarantine_move(store, store->snapshot_dir, name, error);
     return status == STELE_NOT_FOUND ? STELE_OK : status;
+}
+
+static enum stele_status remove_file(struct stele *store, uint64_t lsn,
+                                     struct stele_error *error)
+{
+    char name[NUMBERED_NAME_BYTES];
+
+    numbered_name(lsn, SNAPSHOT_SUFFIX, name);
+    return io_unlink(store->snapshot_dir, name, error);
+}
+
+static void forget_snapshot(struct wal_anchor *anchor, const void *context)
+{
+    const uint64_t *lsn = context;
+
+    for (size_t index = 0; index < WAL_ANCHOR_SNAPSHOTS; index++) {
+        if (anchor->snapshots[index] == *lsn) {
+            anchor->snapshots[index] = 0;
+        }
+    }
+    if (anchor->snapshots[0] == 0) {
+        anchor->snapshots[0] = anchor->snapshots[1];
+        anchor->snapshots[1] = 0;
+    }
+}
+
+enum stele_status snapshots_set_aside(struct stele *store, uint64_t lsn,
+                                      struct stele_error *error)
+{
+    enum stele_status status = move_aside(store, lsn, error);
+
+    mutex_lock(&store->keeper_mutex);
+    if (store->snapshot_last.lsn == lsn) {
+        /* There may be another of this LSN. */
+        store->snapshot_last = (struct wal_position){.uuid = store->uuid};
+    }
+    mutex_unlock(&store->keeper_mutex);
+    return status == STELE_OK
+               ? store_write_anchor(store, forget_snapshot, &lsn, error)
+               : status;
 }
 
 /* What ANCHOR names and is not there, or is of no use, is told of. */
@@ -560,11 +587,10 @@ static enum stele_status settle(struct stele *store, const struct bases *bases,
                 store->snapshot_last_bytes = item->info.file_bytes;
             }
             counted[count++] = item->lsn;
-        } else if (!item->stands && is_damage(&item->why) &&
-                   !(item->claims &&
-                     item->position.segment < store->anchor.segment_oldest)) {
-            /* Not one whose part of the log has gone: a leftover. */
-            status = snapshots_set_aside(store, item->lsn, error);
+        } else if (item->trimmed) {
+            status = remove_file(store, item->lsn, error);
+        } else if (!item->stands && bases_is_damage(&item->why)) {
+            status = move_aside(store, item->lsn, error);
         }
     }
     return status;
@@ -691,24 +717,19 @@ enum stele_status stele_snapshot_next(struct stele *store, uint64_t after,
                                       struct stele_snapshot_info *info_out,
                                       struct stele_error *error)
 {
-    struct wal_anchor anchor;
-    struct bases bases;
+    struct retained retained;
     enum stele_status status = store_check_process(store, error);
 
-    if (status != STELE_OK) {
-        return status;
+    if (status == STELE_OK) {
+        status = retained_read(store, &retained, error);
     }
-    mutex_lock(&store->anchor_mutex);
-    anchor = store->anchor;
-    mutex_unlock(&store->anchor_mutex);
-    status =
-        bases_read(store->snapshot_dir, store->wal_dir, &anchor, &bases, error);
     if (status != STELE_OK) {
         return status;
     }
     status = STELE_NOT_FOUND;
-    for (size_t index = 0; status != STELE_OK && index < bases.count; index++) {
-        const struct base_item *item = &bases.items[index];
+    for (size_t index = 0; status != STELE_OK && index < retained.bases.count;
+         index++) {
+        const struct base_item *item = &retained.bases.items[index];
 
         if (item->kind == BASE_SNAPSHOT && item->lsn > after) {
             *info_out = (struct stele_snapshot_info){
@@ -723,7 +744,7 @@ enum stele_status stele_snapshot_next(struct stele *store, uint64_t after,
             status = STELE_OK;
         }
     }
-    bases_free(&bases);
+    retained_free(&retained);
     return status == STELE_OK
                ? STELE_OK
                : error_set(error, STELE_NOT_FOUND,

@@ -58,14 +58,15 @@ void snapshots_forsake(struct stele *store);
 /*
  * At open, after the verdict: which snapshots still count (*counted_out, the newer
  * first; 0: none). One that ANCHOR names but that is missing or damaged does not any
- * more, and last_snapshot_error says so; damaged ones are set aside, and temporaries
- * removed.
+ * more, and last_snapshot_error says so; damaged ones are set aside, temporaries and
+ * leftovers of retention removed.
  */
 enum stele_status snapshots_settle(struct stele *store,
                                    uint64_t counted_out[WAL_ANCHOR_SNAPSHOTS],
                                    struct stele_error *error) STELE_MUST_CHECK;
 
-/* Move the snapshot at `lsn` into quarantine/: it is damaged, and evidence. */
+/* Move the snapshot at `lsn` into quarantine/: it is damaged, and evidence. ANCHOR
+ * no longer names it. */
 enum stele_status snapshots_set_aside(struct stele *store, uint64_t lsn,
                                       struct stele_error *error)
     STELE_MUST_CHECK;

@@ -44,9 +44,6 @@ struct stele_view;
 #define STORE_QUARANTINE_NAME "quarantine"
 #define STORE_LOCK_NAME       "LOCK"
 
-/* The sequence number of the first segment of every store. */
-enum { STORE_SEGMENT_FIRST = 1 };
-
 /* The bytes of LOCK that a writer locks: the first says that it is there, the
  * second that it has taken possession (engine/follow.h). The kernel drops both
  * with the process. */

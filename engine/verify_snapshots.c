@@ -187,9 +187,11 @@ enum stele_status verify_snapshots(const struct snapshots_to_verify *what,
 
     for (size_t index = 0; status == STELE_OK && index < what->bases->count;
          index++) {
-        if (what->bases->items[index].kind == BASE_SNAPSHOT) {
-            status =
-                verify_one(what, &what->bases->items[index], report, error);
+        const struct base_item *item = &what->bases->items[index];
+
+        /* Leftovers of retention are no part of the store. */
+        if (item->kind == BASE_SNAPSHOT && (item->counts || !item->trimmed)) {
+            status = verify_one(what, item, report, error);
         }
     }
     return status;

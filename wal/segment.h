@@ -38,6 +38,7 @@
 enum {
     WAL_SEGMENT_VERSION = 1,
     WAL_SEGMENT_HEADER_BYTES = 4096,
+    WAL_SEGMENT_FIRST = 1, /* Of every log. */
 };
 #define WAL_SEGMENT_SUFFIX    ".wal"
 #define WAL_SEGMENT_BYTES_MIN ((uint64_t)1 << 14)
