@@ -110,8 +110,9 @@ enum stele_status retained_open_log(struct stele *store,
                        reader, store->wal_dir, &retained.bases.log_start,
                        retained.anchor.segment_oldest, IO_OPEN_READ, error)
                  : error_set(error, STELE_CORRUPT,
-                             "the log's beginning was removed, and no snapshot "
-                             "says where it goes on");
+                             "the log begins with wal/%016" PRIx64
+                             ".wal, and there is no snapshot to go on from",
+                             retained.anchor.segment_oldest);
     retained_free(&retained);
     return status;
 }

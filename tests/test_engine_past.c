@@ -623,9 +623,10 @@ static void a_tag_is_looked_for_from_where_the_log_begins(void **state)
     damage_position(oldest);
     assert_int_equal(stele_find_tag(dir.store, tag, 0, &lsn, &dir.error),
                      STELE_CORRUPT);
-    assert_string_equal(dir.error.message,
-                        "the log's beginning was removed, and no snapshot says "
-                        "where it goes on");
+    store_dir_assert_error(&dir,
+                           "the log begins with wal/%016" PRIx64
+                           ".wal, and there is no snapshot to go on from",
+                           store_segment_oldest(dir.store));
 }
 
 /* ---- What cannot be shown ------------------------------------------------------------------ */

@@ -179,8 +179,9 @@ static enum stele_status find_start(struct io_dir *dir, struct io_dir *wal_dir,
     }
     if (status == STELE_OK && !bases.log_readable) {
         status = error_set(error, STELE_CORRUPT,
-                           "the log's beginning was removed, and no snapshot "
-                           "says where it goes on");
+                           "the log begins with wal/%016" PRIx64
+                           ".wal, and there is no snapshot to go on from",
+                           anchor->segment_oldest);
     }
     if (status == STELE_OK) {
         *start_out = bases.log_start;
