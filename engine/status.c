@@ -146,6 +146,7 @@ static void read_follower_stats(struct stele *store, struct stele_stats *stats)
     struct index_reader *reader;
     struct stele_error ignored;
 
+    stats->lsn_durable = stats->lsn_visible; /* It shows nothing else. */
     stats->segment_current = store->follow.shown.segment;
     stats->tail_unproven = store->follow.unproven;
     if (store->index != NULL &&

@@ -7,6 +7,7 @@
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/report.h"
+#include "tools/stat_files.h"
 #include "tools/store.h"
 
 static const char *recovery_text(char row)
@@ -45,9 +46,13 @@ static void print_numbers(const struct stele_stats *stats,
     output_numbers(stdout, mode, numbers, sizeof numbers / sizeof numbers[0]);
 }
 
-static void print_stats(const struct stele_stats *stats,
-                        const struct output_mode *mode)
+static enum stele_status print_stats(struct stele *store,
+                                     const struct stele_stats *stats,
+                                     const struct output_mode *mode,
+                                     struct stele_error *error)
 {
+    enum stele_status status;
+
     const struct bytes uuid = {.data = stats->uuid, .size = sizeof stats->uuid};
     const char *rebuilt = stats->index_rebuilt ? "true" : "false";
     const char *damaged = stats->index_damaged ? "true" : "false";
@@ -68,8 +73,9 @@ static void print_stats(const struct stele_stats *stats,
                 stdout, (struct bytes){.data = stats->fs_warning,
                                        .size = strlen(stats->fs_warning)});
         }
+        status = stat_files_print(store, mode, error);
         fputs("}\n", stdout);
-        return;
+        return status;
     }
     printf("%-28s", "uuid");
     output_hex(stdout, uuid);
@@ -80,6 +86,7 @@ static void print_stats(const struct stele_stats *stats,
            recovery_text(stats->recovery_row));
     printf("%-28s%s\n", "index_rebuilt", rebuilt);
     printf("%-28s%s\n", "index_damaged", damaged);
+    status = stat_files_print(store, mode, error);
     if (stats->index_damaged) {
         report_note("the index is damaged: the next open for writing, or "
                     "`stele rebuild`, builds it anew");
@@ -87,6 +94,7 @@ static void print_stats(const struct stele_stats *stats,
     if (stats->fs_warning != NULL) {
         report_note("%s", stats->fs_warning);
     }
+    return status;
 }
 
 int cmd_stat(int argc, char **argv)
@@ -113,8 +121,9 @@ int cmd_stat(int argc, char **argv)
     }
     status = stele_stats(store, &stats, &error);
     if (status == STELE_OK) {
-        print_stats(&stats, &mode);
-    } else {
+        status = print_stats(store, &stats, &mode, &error);
+    }
+    if (status != STELE_OK) {
         code = report_error(status, &error);
     }
     return store_close(store, code);

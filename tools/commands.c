@@ -189,8 +189,10 @@ static const char help_diff[] =
 static const char help_stat[] =
     "Usage: stele stat DIR [--json]\n"
     "\n"
-    "Print what the store says of itself: identity, log positions, segments,\n"
-    "memory, and what opening it found.\n"
+    "Print what the store says of itself: identity, log positions, memory,\n"
+    "what opening it found, its snapshots, and of every segment of the log "
+    "why\n"
+    "it is kept.\n"
     "\n"
     "  --json   as one object\n"
     "\n"

@@ -1,0 +1,569 @@
+/*
+ * tests/test_failures_snapshots.c -- what went wrong in other systems with snapshots,
+ * with the removal of old logs, and with the index behind them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/numbered.h"
+#include "engine/checkpoint.h"
+#include "engine/commit.h"
+#include "engine/retention.h"
+#include "engine/snapshots.h"
+#include "tests/lib/io_fault.h"
+#include "tests/lib/store_dir.h"
+#include "tests/lib/temp_dir.h"
+
+enum { SEGMENT_BYTES = 64 << 10, KEYS = 40, VALUE_BYTES = 3000 };
+
+static struct store_dir dir;
+static unsigned generation;
+
+static void make(void)
+{
+    store_dir_make(&dir);
+    dir.tuning.segment_bytes = SEGMENT_BYTES;
+    dir.tuning.snapshot_step_bytes = 8 << 10;
+    dir.tuning.snapshot_retry_ms = 0;
+    dir.options.skip_close_checkpoint = true;
+    generation = 0;
+    store_dir_open(&dir);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    make();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_dir_remove(&dir);
+    return 0;
+}
+
+/* ---- Vocabulary -------------------------------------------------------------------- */
+
+static const char *at(const char *name)
+{
+    return store_dir_at(&dir, name);
+}
+
+static const char *value_of(unsigned key)
+{
+    static char value[VALUE_BYTES + 1];
+    const int bytes =
+        snprintf(value, sizeof value, "key %u generation %u ", key, generation);
+
+    memset(value + bytes, '.', VALUE_BYTES - (size_t)bytes);
+    return value;
+}
+
+static const char *name_of(unsigned key)
+{
+    static char name[16];
+
+    snprintf(name, sizeof name, "%04u", key);
+    return name;
+}
+
+static void write_all(void)
+{
+    generation++;
+    for (unsigned key = 0; key < KEYS; key++) {
+        store_dir_put(&dir, name_of(key), value_of(key));
+    }
+}
+
+static void assert_all_there(void)
+{
+    for (unsigned key = 0; key < KEYS; key++) {
+        assert_true(store_dir_has(&dir, name_of(key), value_of(key)));
+    }
+}
+
+static uint64_t snapshot(void)
+{
+    uint64_t lsn = 0;
+
+    if (stele_snapshot(dir.store, &lsn, &dir.error) != STELE_OK) {
+        fail_msg("%s", dir.error.message);
+    }
+    return lsn;
+}
+
+static const char *snapshot_name(uint64_t lsn)
+{
+    static char name[NUMBERED_NAME_BYTES + 16];
+    char number[NUMBERED_NAME_BYTES];
+
+    numbered_name(lsn, SNAPSHOT_SUFFIX, number);
+    snprintf(name, sizeof name, "snapshot/%s", number);
+    return name;
+}
+
+/* Two snapshots, a log that was cut, and changes after them. Returns the newest. */
+static uint64_t leave_two(void)
+{
+    uint64_t newest;
+
+    write_all();
+    snapshot();
+    write_all();
+    snapshot();
+    write_all();
+    newest = snapshot();
+    write_all();
+    return newest;
+}
+
+static void remove_index(void)
+{
+    files_remove(at("index/data.mdb"));
+}
+
+static void open_without_index(void)
+{
+    store_dir_kill(&dir);
+    remove_index();
+    store_dir_open(&dir);
+}
+
+/* ---- Names ------------------------------------------------------------------------- */
+
+/* etcd#6368, #22340, kafka#10405, #10680, ClickHouse#111339: a rename without a
+ * directory sync; what counted on the name had gone. */
+static void a_snapshot_counts_only_when_its_name_is_durable(void **state)
+{
+    uint64_t older;
+    size_t segments;
+
+    (void)state;
+    write_all();
+    snapshot();
+    write_all();
+    older = snapshot();
+    write_all();
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    segments = files_count(at("wal"), ".wal");
+    io_fault_arm(&(struct io_fault){
+        .call = IO_FAULT_SYNC_DIR, .times = 1, .sys_errno = EIO});
+    assert_int_equal(stele_snapshot(dir.store, NULL, &dir.error), STELE_IO);
+    io_fault_arm(NULL);
+    /* Nothing has gone on the strength of it, and nothing more is written. */
+    assert_int_equal(files_count(at("wal"), ".wal"), segments);
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], older);
+    assert_true(store_dir_stats(&dir).poisoned);
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], older);
+    assert_all_there();
+    open_without_index();
+    assert_all_there();
+}
+
+/* ---- Contiguity -------------------------------------------------------------------- */
+
+/* etcd#14569, #12237, dqlite#309: a snapshot that is newer than the log was taken for
+ * the state, and the log went on somewhere else. */
+static void a_snapshot_beyond_the_logs_end_is_a_refusal(void **state)
+{
+    static const char segment[] = "wal/0000000000000001.wal";
+    char kept[FILES_PATH_BYTES];
+    char expected[128];
+    uint64_t lsn;
+
+    (void)state;
+    store_dir_put(&dir, "a", "b");
+    store_dir_path(&dir, "kept", kept);
+    files_copy(at(segment), kept);
+    store_dir_put(&dir, "a", "c");
+    lsn = snapshot();
+    store_dir_kill(&dir);
+    /* The log is as it was before; nothing else knows of more. */
+    remove_index();
+    files_rename(kept, at(segment));
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                     STELE_CORRUPT);
+    snprintf(expected, sizeof expected, "snapshot %016" PRIx64 " is unit 2",
+             lsn);
+    assert_non_null(strstr(dir.error.message, expected));
+    assert_non_null(strstr(dir.error.message, "wal/0000000000000001.wal: "
+                                              "offset 8192: unit 2 is lost"));
+    assert_true(files_exists(at(snapshot_name(lsn))));
+}
+
+/* raft#431, lxd#13319: a gap between the snapshot and the log behind it. */
+static void a_gap_behind_the_snapshot_is_a_refusal(void **state)
+{
+    struct stele_stats stats;
+    char away[FILES_PATH_BYTES];
+    char missing[64];
+
+    (void)state;
+    leave_two();
+    stats = store_dir_stats(&dir);
+    store_dir_kill(&dir);
+    snprintf(missing, sizeof missing, "wal/%016" PRIx64 ".wal",
+             stats.segment_current - 1);
+    store_dir_path(&dir, "away", away);
+    files_rename(at(missing), away);
+    remove_index();
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                     STELE_CORRUPT);
+    assert_non_null(strstr(dir.error.message, missing));
+    assert_non_null(strstr(dir.error.message, "row E"));
+    files_rename(away, at(missing));
+    store_dir_open(&dir);
+    assert_all_there();
+}
+
+/* ---- Damage -------------------------------------------------------------------------- */
+
+/* openim-server#2903, ZooKeeper PR117, redisraft#654: the newest snapshot was cut or
+ * could not be read, and the older one was not even tried. */
+static void a_newest_snapshot_that_cannot_be_read_leaves_the_older(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        char name[64];
+        uint64_t newest = leave_two();
+
+        snprintf(name, sizeof name, "%s", snapshot_name(newest));
+        store_dir_kill(&dir);
+        remove_index();
+        if (how == 0) { /* Empty, as after a power cut. */
+            files_truncate(at(name), 0);
+        } else if (how == 1) { /* A block's last byte. */
+            files_truncate(at(name), files_size(at(name)) / 2);
+        } else {
+            io_fault_arm(&(struct io_fault){.call = IO_FAULT_READ,
+                                            .suffix = name + 9,
+                                            .after_calls = 3,
+                                            .times = IO_FAULT_FOREVER,
+                                            .sys_errno = EIO});
+        }
+        store_dir_open(&dir);
+        io_fault_arm(NULL);
+        assert_all_there();
+        assert_true(store_dir_stats(&dir).index_rebuilt);
+        assert_false(files_exists(at(name)));
+        assert_int_equal(files_count(at("quarantine"), ".snap.0001"), 1);
+        assert_int_not_equal(store_dir_stats(&dir).last_snapshot_error.status,
+                             STELE_OK);
+        store_dir_assert_verifies(&dir);
+        store_dir_remove(&dir);
+        make();
+    }
+}
+
+/* WFLY-13991 (Artemis), rocketmq's load(), Prometheus#16074: the damaged file was
+ * deleted, and with it what could have been saved. */
+static void nothing_damaged_is_ever_deleted(void **state)
+{
+    uint8_t *damaged;
+    uint8_t *found;
+    char name[64];
+    char aside[96];
+    size_t bytes;
+    size_t found_bytes;
+
+    (void)state;
+    write_all();
+    snprintf(name, sizeof name, "%s", snapshot_name(snapshot()));
+    files_flip_bit(at(name), files_size(at(name)) / 2, 1);
+    damaged = files_read(at(name), &bytes);
+    for (int round = 0; round < 5; round++) {
+        write_all();
+        snapshot();
+        store_dir_close(&dir);
+        store_dir_open(&dir);
+    }
+    snprintf(aside, sizeof aside, "quarantine/%s.0001", name + 9);
+    found = files_read(at(aside), &found_bytes);
+    assert_int_equal(found_bytes, bytes);
+    assert_memory_equal(found, damaged, bytes);
+    free(found);
+    free(damaged);
+    assert_all_there();
+}
+
+/* ---- Retention ------------------------------------------------------------------------ */
+
+/* etcd PR11308, #19601, RaftKeeper#392, memgraph PR2283: a purge deleted log that
+ * somebody still needed. Without any of its consumers the state is still there. */
+static void every_consumer_finds_the_log_it_needs(void **state)
+{
+    struct retention_hold hold;
+    struct stele_view *view;
+    char name[64];
+    uint64_t held;
+
+    (void)state;
+    write_all();
+    snapshot();
+    held = store_dir_stats(&dir).lsn_visible + 7;
+    write_all();
+    assert_int_equal(retention_hold(dir.store, held, &hold, &dir.error),
+                     STELE_OK);
+    for (int round = 0; round < 4; round++) {
+        write_all();
+        snapshot();
+    }
+    /* Who holds an LSN: the state at it, key by key. */
+    assert_int_equal(stele_view_open_at(dir.store, held, &view, &dir.error),
+                     STELE_OK);
+    {
+        const unsigned now = generation;
+        struct stele_value value;
+
+        for (unsigned key = 0; key < KEYS; key++) {
+            generation = key < 7 ? 2 : 1;
+            assert_int_equal(
+                stele_view_get(view, "t", name_of(key), 4, &value, &dir.error),
+                STELE_OK);
+            assert_memory_equal(value.data, value_of(key), VALUE_BYTES);
+        }
+        generation = now;
+    }
+    stele_view_close(view);
+    retention_release(dir.store, &hold);
+    write_all();
+    snapshot();
+    write_all();
+    /* The index. */
+    store_dir_kill(&dir);
+    store_dir_open(&dir);
+    assert_all_there();
+    /* The newest snapshot. */
+    open_without_index();
+    assert_all_there();
+    /* The older one. */
+    snprintf(name, sizeof name, "%s",
+             snapshot_name(store_dir_stats(&dir).snapshot_lsns[0]));
+    files_remove(at(name));
+    open_without_index();
+    assert_all_there();
+    store_dir_assert_verifies(&dir);
+}
+
+/* The wall clock of this test. */
+static uint64_t wall_ns;
+static uint64_t wall_clock(struct io *io)
+{
+    (void)io;
+    return wall_ns;
+}
+
+static void set_time_of_file(const char *path, time_t seconds)
+{
+    const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* rocksdb's HISTORY, rqlite#2809: the clock went back, and the newest file was taken
+ * for the oldest and deleted. */
+static void what_is_newest_is_told_by_its_lsn_not_by_a_clock(void **state)
+{
+    static struct io_calls calls;
+    static struct io clock_io = {.calls = &calls};
+    uint64_t lsns[3];
+
+    (void)state;
+    store_dir_close(&dir);
+    calls = *io_fault_io()->calls;
+    calls.clock_wall_ns = wall_clock;
+    dir.tuning.io = &clock_io;
+    dir.options.retain_log_ms = 1000;
+    wall_ns = UINT64_C(2000000000) * 1000000000;
+    store_dir_open(&dir);
+    for (int round = 0; round < 3; round++) {
+        write_all();
+        lsns[round] = snapshot();
+        set_time_of_file(at(snapshot_name(lsns[round])), 1000000 - round);
+        wall_ns -= UINT64_C(3600) * 1000000000;
+    }
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], lsns[2]);
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], lsns[1]);
+    wall_ns = UINT64_MAX / 2; /* And far ahead: nothing that is needed goes. */
+    write_all();
+    snapshot();
+    write_all();
+    open_without_index();
+    assert_all_there();
+    store_dir_assert_verifies(&dir);
+    store_dir_kill(&dir);
+}
+
+/* ---- Index and replay ------------------------------------------------------------------ */
+
+/* etcd#13766: what the index said that it had applied was not what it had. */
+static void what_is_applied_is_told_with_the_data(void **state)
+{
+    struct checkpoint *checkpoint;
+    bool done = false;
+    bool froze;
+
+    (void)state;
+    for (unsigned steps = 1; steps < KEYS; steps += 5) {
+        write_all();
+        assert_int_equal(commit_freeze(dir.store, &froze, &dir.error),
+                         STELE_OK);
+        assert_int_equal(checkpoint_begin(dir.store, &checkpoint, &dir.error),
+                         STELE_OK);
+        for (unsigned step = 0; step < steps && !done; step++) {
+            assert_int_equal(
+                checkpoint_advance(dir.store, checkpoint, 1, &done, &dir.error),
+                STELE_OK);
+        }
+        checkpoint_destroy(checkpoint);
+        store_dir_kill(&dir); /* Between two transactions. */
+        store_dir_open(&dir);
+        assert_all_there();
+        store_dir_assert_verifies(&dir);
+    }
+}
+
+/* fsdb#23: a snapshot was taken, the cut of the log got lost, and what the snapshot
+ * held was applied once more. */
+static void a_log_that_was_not_cut_is_not_applied_twice(void **state)
+{
+    struct stele_batch *batch;
+    uint64_t count = 0;
+    uint64_t lsn;
+    struct stele_view *view;
+
+    (void)state;
+    write_all();
+    /* An order that matters: put, clear, put. */
+    assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
+    assert_int_equal(stele_batch_clear_table(batch, "t", &dir.error), STELE_OK);
+    assert_int_equal(
+        stele_batch_put(batch, "t", "last", 4, "one", 3, &dir.error), STELE_OK);
+    assert_int_equal(
+        stele_commit(dir.store, batch, STELE_DURABLE, NULL, &dir.error),
+        STELE_OK);
+    stele_batch_destroy(batch);
+    io_fault_arm(&(struct io_fault){.call = IO_FAULT_WRITE,
+                                    .suffix = "ANCHOR",
+                                    .times = 1,
+                                    .sys_errno = ENOSPC});
+    lsn = store_dir_stats(&dir).lsn_visible;
+    assert_int_equal(stele_snapshot(dir.store, NULL, &dir.error),
+                     STELE_NO_SPACE);
+    io_fault_arm(NULL);
+    /* The snapshot is there, all of the log is, and nothing says so. */
+    assert_true(files_exists(at(snapshot_name(lsn))));
+    assert_true(files_exists(at("wal/0000000000000001.wal")));
+    open_without_index();
+    assert_true(store_dir_has(&dir, "last", "one"));
+    assert_int_equal(stele_view_open(dir.store, &view, &dir.error), STELE_OK);
+    assert_int_equal(stele_table_count(view, "t", &count, &dir.error),
+                     STELE_OK);
+    assert_int_equal(count, 1);
+    stele_view_close(view);
+    store_dir_assert_verifies(&dir);
+    snapshot();
+    assert_int_equal(files_count(at("snapshot"), ""), 1);
+}
+
+/* ---- While it runs ----------------------------------------------------------------------- */
+
+/* nats#7827, mosquitto#172, #3110: while the state was saved the broker stood still. */
+static void commits_and_reads_go_on_between_any_two_steps(void **state)
+{
+    unsigned steps = 0;
+    unsigned commits = 0;
+
+    (void)state;
+    write_all();
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
+    while (dir.store->snapshot_run != NULL) {
+        assert_int_equal(snapshots_advance(dir.store, 1, &dir.error), STELE_OK);
+        store_dir_put(&dir, "meanwhile", "is acknowledged");
+        assert_true(store_dir_has(&dir, "meanwhile", "is acknowledged"));
+        commits++;
+        if (++steps % 8 == 0) {
+            assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+        }
+    }
+    assert_true(commits > 6);
+    assert_int_equal(store_dir_stats(&dir).snapshots_taken, 1);
+}
+
+static void copy_tree(const char *from, const char *to)
+{
+    char command[2 * FILES_PATH_BYTES + 32];
+
+    snprintf(command, sizeof command, "cp -r %s/. %s/", from, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* redis PR10178, pebble#5142: a plain copy of a live directory was useless, or looked
+ * damaged. It is noticed: the index is not the one that ANCHOR names, and is built
+ * anew from what can be checked. */
+static void a_plain_copy_of_a_live_directory_is_noticed(void **state)
+{
+    struct checkpoint *checkpoint;
+    struct store_dir copy = dir;
+    bool froze;
+    bool done;
+
+    (void)state;
+    leave_two();
+    assert_int_equal(commit_freeze(dir.store, &froze, &dir.error), STELE_OK);
+    assert_int_equal(checkpoint_begin(dir.store, &checkpoint, &dir.error),
+                     STELE_OK);
+    assert_int_equal(
+        checkpoint_advance(dir.store, checkpoint, 7, &done, &dir.error),
+        STELE_OK);
+    copy.path = temp_dir_make();
+    copy.store = NULL;
+    copy_tree(dir.path, copy.path);
+    checkpoint_destroy(checkpoint);
+    store_dir_open(&copy);
+    assert_true(store_dir_stats(&copy).index_rebuilt);
+    assert_int_equal(files_count(store_dir_at(&copy, "quarantine"), "0001"), 1);
+    for (unsigned key = 0; key < KEYS; key++) {
+        assert_true(store_dir_has(&copy, name_of(key), value_of(key)));
+    }
+    store_dir_assert_verifies(&copy);
+    store_dir_remove(&copy);
+}
+
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(a_snapshot_counts_only_when_its_name_is_durable),
+        STORE_TEST(a_snapshot_beyond_the_logs_end_is_a_refusal),
+        STORE_TEST(a_gap_behind_the_snapshot_is_a_refusal),
+        STORE_TEST(a_newest_snapshot_that_cannot_be_read_leaves_the_older),
+        STORE_TEST(nothing_damaged_is_ever_deleted),
+        STORE_TEST(every_consumer_finds_the_log_it_needs),
+        STORE_TEST(what_is_newest_is_told_by_its_lsn_not_by_a_clock),
+        STORE_TEST(what_is_applied_is_told_with_the_data),
+        STORE_TEST(a_log_that_was_not_cut_is_not_applied_twice),
+        STORE_TEST(commits_and_reads_go_on_between_any_two_steps),
+        STORE_TEST(a_plain_copy_of_a_live_directory_is_noticed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
