@@ -455,7 +455,6 @@ static void note_failure(struct stele *store, const struct stele_error *error)
                       error->status != STELE_NO_MEMORY &&
                       error->status != STELE_BUSY;
 
-    (void)damage_note(store, error->status);
     mutex_lock(&store->keeper_mutex);
     store->index_dead = store->index_dead || dead;
     mutex_unlock(&store->keeper_mutex);

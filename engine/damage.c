@@ -17,15 +17,22 @@ static bool is_in_anchor(struct stele *store)
     return suspect;
 }
 
+/* Damage was met, or a commit of the index failed, or a checkpoint met it. */
+static bool is_met(struct stele *store)
+{
+    bool dead;
+
+    mutex_lock(&store->keeper_mutex);
+    dead = store->index_dead;
+    mutex_unlock(&store->keeper_mutex);
+    return dead || atomic_load(&store->index_damaged);
+}
+
 void damage_tend(struct stele *store)
 {
     struct stele_error ignored;
-    bool due = atomic_load(&store->index_damaged);
 
-    mutex_lock(&store->keeper_mutex);
-    due = due || store->index_dead;
-    mutex_unlock(&store->keeper_mutex);
-    if (due && !is_in_anchor(store) &&
+    if (is_met(store) && !is_in_anchor(store) &&
         store_write_anchor(store, mark_index_suspect, NULL, &ignored) !=
             STELE_OK) {
         /* The disk is full, or the handle is poisoned. The index is no worse for
@@ -36,5 +43,5 @@ void damage_tend(struct stele *store)
 
 bool damage_is_known(struct stele *store)
 {
-    return atomic_load(&store->index_damaged) || is_in_anchor(store);
+    return is_met(store) || is_in_anchor(store);
 }

@@ -637,6 +637,26 @@ static void what_the_caller_knows_is_demanded_beside_a_writer_too(void **state)
     assert_true(has(1));
 }
 
+/* Nor is it opened again and again, which would cost the whole tail each time. */
+static void a_reader_that_ignores_the_index_follows_by_the_log_alone(
+    void **state)
+{
+    (void)state;
+    ask(OPEN);
+    (void)ask_put(1);
+    (void)ask_put(2);
+    ask(CHECKPOINT);
+    dir.options.ignore_index = true;
+    open_reader();
+    assert_true(has(1));
+    (void)ask_put(3);
+    assert_true(has(3));
+    ask(CHECKPOINT);
+    assert_true(has(2));
+    assert_null(dir.store->index);
+    assert_int_equal(store_dir_stats(&dir).recovery_replayed_records, 3);
+}
+
 /* ---- The index under a reader ---------------------------------------------------------------------- */
 
 /* Always in the middle of a checkpoint, as under load. */
@@ -966,6 +986,7 @@ int main(int argc, char **argv)
         FOLLOW_TEST(
             a_writer_without_room_for_the_hint_is_shown_as_far_as_ANCHOR_goes),
         FOLLOW_TEST(what_the_caller_knows_is_demanded_beside_a_writer_too),
+        FOLLOW_TEST(a_reader_that_ignores_the_index_follows_by_the_log_alone),
         FOLLOW_TEST(the_tail_is_begun_anew_behind_a_newer_index),
         FOLLOW_TEST(a_map_that_the_writer_outgrew_is_followed),
         FOLLOW_TEST(but_only_once_no_view_is_open_in_it),
