@@ -297,6 +297,8 @@ static enum stele_status build_from(struct stele *store,
         .memtable_bytes = store->options.memtable_bytes,
         .hash_seed = store->hash_seed,
         .pages_max = store->tuning.checkpoint_pages_max,
+        .progress = store->options.progress,
+        .progress_context = store->options.progress_context,
     };
     enum stele_status status = remove_index_tmp(store, error);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/numbered.h"
 #include "engine/checkpoint.h"
+#include "engine/damage.h"
 #include "engine/keepers.h"
 #include "engine/quarantine.h"
 #include "engine/retained.h"
@@ -81,6 +82,7 @@ bool snapshots_due(struct stele *store)
     mutex_lock(&store->keeper_mutex);
     due = !store->index_dead && (store->snapshot_hurry > 0 ||
                                  (now_ns >= store->snapshot_retry_ns &&
+                                  !atomic_load(&store->index_damaged) &&
                                   has_grown(store, &store->snapshot_last)));
     mutex_unlock(&store->keeper_mutex);
     return due;
@@ -449,9 +451,14 @@ enum stele_status snapshots_advance(struct stele *store, uint64_t bytes_max,
 
     status = store_check_writable(store, &failure);
     if (status == STELE_OK) {
+        const bool copying = run->phase == PHASE_COPY;
+
         mutex_lock(&run->mutex);
         status = step(store, run, bytes_max, &failure);
         mutex_unlock(&run->mutex);
+        if (copying) {
+            status = damage_note(store, status); /* Of the index. */
+        }
     }
     over = status != STELE_OK || store->snapshot_run == NULL;
     if (!over) {

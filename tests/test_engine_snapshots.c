@@ -314,6 +314,7 @@ static void nothing_rotten_becomes_a_snapshot(void **state)
     assert_int_equal(count("snapshot", ""), 1);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], first);
     assert_int_equal(store_dir_stats(&dir).segments_removed, 0);
+    assert_true(store_dir_stats(&dir).index_damaged);
     /* The index is expendable: it is built anew, and nothing was laundered. */
     reopen_without_index();
     assert_all_there();
