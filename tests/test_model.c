@@ -3,9 +3,10 @@
  *
  * One run draws operations from a seed: batches of every kind (durable, relaxed,
  * asynchronous, refused, withdrawn), views that are held open meanwhile and
- * compared with the model's state at their LSN, checkpoints whole and in pieces,
- * full disks, and ends of every kind, after which the reopened store must verify
- * and equal the model. Without keepers the same seed gives the same run, to the
+ * compared with the model's state at their LSN, views of the past, checkpoints whole
+ * and in pieces, snapshots and what they let go, full disks, and ends of every kind,
+ * some of which lose the index; then the reopened store must verify and equal the
+ * model. Without keepers the same seed gives the same run, to the
  * operation.
  *
  * From the environment:
@@ -50,6 +51,7 @@
 #include "engine/state.h"
 #include "engine/stele.h"
 #include "engine/store.h"
+#include "tests/lib/files.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/model.h"
 #include "tests/lib/model_ops.h"
@@ -89,6 +91,10 @@ struct counters {
     uint64_t range_splits;
     uint64_t opens;
     uint64_t opens_amid_checkpoint; /* Found applying > applied. */
+    uint64_t snapshots;
+    uint64_t removed; /* Segments that they let go. */
+    uint64_t rebuilt; /* Indexes that were lost. */
+    uint64_t pasts;   /* Views of the past, compared whole. */
 };
 
 /* One batch on its way into the store. */
@@ -460,6 +466,20 @@ static void remember_tag(struct run *run, const struct submission *submission,
     known->lsn = lsn;
 }
 
+/* The oldest LSN that can be looked at: 0 while nothing was removed. */
+static uint64_t oldest_lsn(struct run *run)
+{
+    struct stele_snapshot_info info = {0};
+    struct stele_error error;
+
+    if (stats_of(run).segment_first == 1) {
+        return 0;
+    }
+    must(run, stele_snapshot_next(run->store, 0, &info, &error), &error,
+         "the oldest snapshot");
+    return info.lsn;
+}
+
 static void step_find_tag(struct run *run)
 {
     const struct known_tag *known =
@@ -474,7 +494,7 @@ static void step_find_tag(struct run *run)
         return;
     }
     status = stele_find_tag(run->store, known->tag, from, &lsn, &error);
-    if (known->lsn != 0 && from <= known->lsn
+    if (known->lsn > oldest_lsn(run) && from <= known->lsn
             ? status != STELE_OK || lsn != known->lsn
             : status != STELE_NOT_FOUND) {
         differs(run,
@@ -482,6 +502,61 @@ static void step_find_tag(struct run *run)
                 ": %s, LSN %" PRIu64,
                 known->lsn, from, stele_status_text(status), lsn);
     }
+}
+
+/* ---- Snapshots and the past --------------------------------------------------------- */
+
+static void step_snapshot(struct run *run)
+{
+    struct stele_error error;
+    uint64_t lsn;
+
+    must(run, stele_snapshot(run->store, &lsn, &error), &error, "snapshot");
+    notice_checkpoints(run);
+    if (lsn != run->lsn_last) {
+        differs(run, "a snapshot is of LSN %" PRIu64, lsn);
+    }
+    run->counters.snapshots++;
+}
+
+/* Of a recent batch, between two, or of any time. */
+static uint64_t draw_lsn(struct run *run)
+{
+    const struct known_tag *known =
+        &run->tags[random_below(&run->random, TAGS_MAX)];
+    const uint64_t back = random_below(&run->random, 200);
+
+    switch (random_below(&run->random, 4)) {
+    case 0:
+        return random_below(&run->random, run->lsn_last + 1);
+    case 1:
+        return run->lsn_last > back ? run->lsn_last - back : 0;
+    default:
+        return known->lsn;
+    }
+}
+
+static void step_look_back(struct run *run)
+{
+    const uint64_t oldest = oldest_lsn(run);
+    const uint64_t lsn = draw_lsn(run);
+    struct stele_view *view;
+    struct stele_error error;
+    enum stele_status status;
+
+    /* What is not durable is no past. */
+    must(run, stele_sync(run->store, &error), &error, "sync");
+    status = stele_view_open_at(run->store, lsn, &view, &error);
+    if (status == STELE_NOT_FOUND && lsn < oldest) {
+        return;
+    }
+    must(run, status, &error, "open a view of the past");
+    if (lsn < oldest) {
+        differs(run, "LSN %" PRIu64 " is older than what is retained", lsn);
+    }
+    compare_whole(run, view);
+    run->counters.pasts++;
+    stele_view_close(view);
 }
 
 /* ---- Commits ------------------------------------------------------------------------ */
@@ -886,6 +961,7 @@ static void gather_stats(struct run *run)
 
     run->counters.rotations += stats.rotations;
     run->counters.range_splits += stats.range_splits;
+    run->counters.removed += stats.segments_removed;
     if (stats.poisoned) {
         differs(run, "the store is poisoned");
     }
@@ -948,7 +1024,7 @@ static bool holds_views(const struct run *run)
 
 /* What the next handle must find, whatever the end of the last one. */
 static void check_opened(struct run *run, bool checkpointed,
-                         uint64_t applying_lsn)
+                         uint64_t applying_lsn, bool index_lost)
 {
     const struct stele_stats stats = stats_of(run);
 
@@ -957,7 +1033,8 @@ static void check_opened(struct run *run, bool checkpointed,
     run->counters.opens_amid_checkpoint +=
         stats.lsn_applying > stats.lsn_applied ? 1 : 0;
     if (stats.lsn_visible != run->lsn_last || stats.recovery_row != 'A' ||
-        stats.recovery_dropped_bytes != 0 || stats.index_rebuilt) {
+        stats.recovery_dropped_bytes != 0 ||
+        stats.index_rebuilt != index_lost) {
         differs(run,
                 "opening found LSN %" PRIu64 ", row %c, dropped %" PRIu64
                 " bytes, %s",
@@ -982,9 +1059,18 @@ static void check_opened(struct run *run, bool checkpointed,
     compare_now(run);
 }
 
+static void lose_index(const struct run *run)
+{
+    char path[FILES_PATH_BYTES];
+
+    files_path(path, run->directory, "index/data.mdb");
+    files_remove(path);
+}
+
 static void step_reopen(struct run *run)
 {
     const uint64_t choice = random_below(&run->random, 100);
+    const bool lost = random_one_in(&run->random, 4);
     uint64_t applying_lsn = 0;
     bool checkpointed = false;
     struct stele_error error;
@@ -1003,8 +1089,14 @@ static void step_reopen(struct run *run)
         }
         abandon_store(run);
     }
+    if (lost) {
+        lose_index(run);
+        run->counters.rebuilt++;
+        applying_lsn = 0;
+        checkpointed = false;
+    }
     open_store(run);
-    check_opened(run, checkpointed, applying_lsn);
+    check_opened(run, checkpointed, applying_lsn, lost);
 }
 
 /* ---- A life --------------------------------------------------------------------------- */
@@ -1014,10 +1106,10 @@ static const struct {
     unsigned weight;
     void (*run)(struct run *run);
 } steps[] = {
-    {718, step_commit},   {90, step_check_view}, {70, step_drain},
+    {710, step_commit},   {90, step_check_view}, {70, step_drain},
     {40, step_hold_view}, {35, step_drop_view},  {20, step_look_now},
     {12, step_sync},      {8, step_checkpoint},  {4, step_reopen},
-    {3, step_find_tag},
+    {3, step_find_tag},   {4, step_snapshot},    {4, step_look_back},
 };
 
 static void step(struct run *run)
@@ -1085,6 +1177,11 @@ static void print_counters(const struct run *run)
                   " with applying > applied\n",
                   counters->checkpoints, counters->long_checkpoints,
                   counters->opens, counters->opens_amid_checkpoint);
+    print_message("%" PRIu64 " snapshots, %" PRIu64
+                  " segments removed; %" PRIu64 " indexes lost; %" PRIu64
+                  " views of the past\n",
+                  counters->snapshots, counters->removed, counters->rebuilt,
+                  counters->pasts);
     print_message("digest %016" PRIx64 "\n", run->digest);
 }
 
@@ -1109,6 +1206,10 @@ static void check_counters(const struct run *run)
              counters->long_checkpoints, 100);
     at_least(run, "opens with applying > applied",
              counters->opens_amid_checkpoint, 20);
+    at_least(run, "snapshots", counters->snapshots, 200);
+    at_least(run, "segments removed", counters->removed, 100);
+    at_least(run, "indexes lost", counters->rebuilt, 40);
+    at_least(run, "views of the past", counters->pasts, 60);
     at_least(run, "groups withdrawn", counters->withdrawn, 50);
     at_least(run, "range fragments split", counters->range_splits, 1000);
 }
@@ -1131,7 +1232,7 @@ static void live(const struct settings *settings)
     let_allocations_work(&run);
     close_store(&run);
     open_store(&run);
-    check_opened(&run, false, 0);
+    check_opened(&run, false, 0, false);
     close_store(&run);
     print_counters(&run);
     if (settings->tiny && !settings->keepers) {
