@@ -382,6 +382,7 @@ static enum stele_status verify_everything(struct verify *verify,
         const struct snapshots_to_verify what = {
             .store = verify->store,
             .dir = verify->snapshot_dir,
+            .anchor = &verify->anchor,
             .bases = &verify->bases,
             .finding = tell,
             .context = verify,

@@ -14,6 +14,7 @@
 struct snapshots_to_verify {
     struct stele *store;
     struct io_dir *dir; /* NULL: there is none, and so no snapshot. */
+    const struct wal_anchor *anchor; /* From before `bases` were read. */
     const struct bases *bases;
     stele_verify_finding *finding;
     void *context;

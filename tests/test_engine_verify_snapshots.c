@@ -412,10 +412,8 @@ static void one_that_anchor_names_must_be_there(void **state)
 
 static void one_that_cannot_be_read_is_no_damage(void **state)
 {
-    struct io_fault fault = {.call = IO_FAULT_READ,
-                             .suffix = ".snap",
-                             .times = 1,
-                             .sys_errno = EIO};
+    struct io_fault fault = {
+        .call = IO_FAULT_READ, .suffix = ".snap", .times = 1, .sys_errno = EIO};
 
     (void)state;
     put_some();
@@ -575,6 +573,27 @@ static void a_log_that_is_cut_while_it_is_read_is_read_again(void **state)
     assert_non_null(strstr(findings[1], "0000000000000003.wal"));
 }
 
+static void take_one(void)
+{
+    at_a_finding = NULL;
+    assert_int_equal(stele_snapshot(dir.store, NULL, &dir.error), STELE_OK);
+}
+
+/* ANCHOR names it, and it is there; it was not when it was looked for. */
+static void a_snapshot_that_is_taken_meanwhile_is_not_missing(void **state)
+{
+    (void)state;
+    put_big("big");
+    put_big("big");
+    store_dir_put(&dir, "big", "small");
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    cut_log_before(2);
+    at_a_finding = take_one;
+    assert_finds("the log begins with wal/0000000000000002.wal, and there is "
+                 "no snapshot to go on from: no base but the index is left");
+    assert_sound(1);
+}
+
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -595,6 +614,7 @@ int main(void)
         STORE_TEST(tags_are_looked_for_in_what_is_left_of_the_log),
         STORE_TEST(a_log_that_is_cut_without_a_snapshot_is_found),
         STORE_TEST(a_log_that_is_cut_while_it_is_read_is_read_again),
+        STORE_TEST(a_snapshot_that_is_taken_meanwhile_is_not_missing),
     };
 
     return cmocka_run_group_tests_name("engine: verify, snapshots", tests, NULL,
