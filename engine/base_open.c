@@ -253,14 +253,12 @@ static enum stele_status remove_index_tmp(struct stele *store,
                : status;
 }
 
-enum stele_status base_set_aside(struct stele *store, struct stele_error *error)
+static enum stele_status set_index_aside(struct stele *store,
+                                         struct stele_error *error)
 {
-    enum stele_status status = remove_index_tmp(store, error);
+    const enum stele_status status =
+        quarantine_move(store, store->dir, STORE_INDEX_NAME, error);
 
-    if (status == STELE_OK) {
-        /* Before a new index/ gets the name. */
-        status = quarantine_move(store, store->dir, STORE_INDEX_NAME, error);
-    }
     return status == STELE_NOT_FOUND ? STELE_OK : status;
 }
 
@@ -370,6 +368,10 @@ enum stele_status base_rebuild(struct stele *store, struct stele_error *error)
 
     if (status == STELE_OK) {
         status = data_info(store, STORE_INDEX_TMP_NAME, &info, error);
+    }
+    if (status == STELE_OK) {
+        /* Not before there is another: it may be the only base that is left. */
+        status = set_index_aside(store, error);
     }
     if (status == STELE_OK) {
         /* Before it gets its name: an index that nobody names would be set aside

@@ -32,14 +32,11 @@ enum stele_status base_open(struct stele *store, bool *usable_out,
 enum stele_status base_find(struct stele *store,
                             struct stele_error *error) STELE_MUST_CHECK;
 
-/* Move index/, if there is one, into quarantine/; remove index.tmp/. */
-enum stele_status base_set_aside(struct stele *store,
-                                 struct stele_error *error) STELE_MUST_CHECK;
-
 /*
  * Build index.tmp/ from the newest sound base and the log, up to less than a memtable
- * before its end (engine/rebuild.h), name it in ANCHOR, make it index/ and open it.
- * Killed on the way, it starts over.
+ * before its end (engine/rebuild.h); move index/, if there is one, into quarantine/;
+ * name the new one in ANCHOR, make it index/ and open it. Killed on the way, it starts
+ * over; if it cannot be built, index/ is left as it was.
  */
 enum stele_status base_rebuild(struct stele *store,
                                struct stele_error *error) STELE_MUST_CHECK;

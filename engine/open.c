@@ -311,10 +311,7 @@ enum stele_status open_for_writing(struct stele *store,
     }
     if (status == STELE_OK && store->index == NULL) {
         store->index_rebuilt = store->anchor.index_generation > 0;
-        status = base_set_aside(store, error);
-        if (status == STELE_OK) {
-            status = base_rebuild(store, error);
-        }
+        status = base_rebuild(store, error);
     }
     if (status == STELE_OK) {
         status = verdict_index_positions(store, &store->applied,

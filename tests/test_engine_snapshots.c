@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/numbered.h"
 #include "engine/checkpoint.h"
@@ -660,6 +662,27 @@ static void an_older_one_that_rotted_does_not_count(void **state)
     store_dir_assert_verifies(&dir);
 }
 
+/* What cannot be built anew must not be taken away. */
+static void an_index_that_cannot_be_rebuilt_is_not_set_aside(void **state)
+{
+    uint64_t newest;
+
+    (void)state;
+    newest = leave_two();
+    rot(snapshot_file(newest), "key 17 generation 3");
+    rot(snapshot_file(store_dir_stats(&dir).snapshot_lsns[1]),
+        "key 17 generation 2");
+    store_dir_close(&dir);
+    dir.options.rebuild_index = true;
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                     STELE_CORRUPT);
+    assert_non_null(strstr(dir.error.message, "row E: no base is left"));
+    assert_true(files_exists(store_dir_at(&dir, "index/data.mdb")));
+    dir.options.rebuild_index = false;
+    store_dir_open(&dir);
+    assert_all_there();
+}
+
 #define SNAPSHOT_TEST(name)                                                    \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -689,6 +712,7 @@ int main(void)
             a_newest_one_that_was_cut_is_set_aside_and_the_older_serves),
         SNAPSHOT_TEST(two_that_are_damaged_are_a_refusal),
         SNAPSHOT_TEST(an_older_one_that_rotted_does_not_count),
+        SNAPSHOT_TEST(an_index_that_cannot_be_rebuilt_is_not_set_aside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
