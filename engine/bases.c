@@ -51,6 +51,7 @@ static enum stele_status check_position(const struct gathering *gathering,
                                         struct stele_error *error)
 {
     struct wal_position position;
+    struct stele_error failure;
     enum stele_status status;
 
     if (!wal_position_decode(item->info.position, &position) ||
@@ -66,11 +67,19 @@ static enum stele_status check_position(const struct gathering *gathering,
     item->claims = true;
     status = wal_reader_check_position(
         gathering->wal_dir, &position, &gathering->origin,
-        gathering->anchor->segment_oldest, &item->stands, error);
-    if (status == STELE_CORRUPT || status == STELE_FOREIGN) {
-        return STELE_OK; /* Of the log: recovery says so. */
+        gathering->anchor->segment_oldest, &item->stands, &failure);
+    if (status != STELE_OK && bases_is_damage(&failure)) {
+        /* Of the log: where opening reads it, recovery says so, too. */
+        item->undecided = true;
+        error_set(&item->why, STELE_CORRUPT,
+                  "snapshot/%016" PRIx64 ".snap: the log behind it: %.200s",
+                  item->lsn, failure.message);
+        return STELE_OK;
     }
     if (status != STELE_OK) {
+        if (error != NULL) {
+            *error = failure;
+        }
         return status;
     }
     item->trimmed =

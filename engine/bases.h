@@ -36,6 +36,8 @@ struct base_item {
     bool counts;     /* ANCHOR names it. */
     bool trimmed;    /* What follows it in the log was removed: a leftover. */
     bool unreadable; /* An I/O error, not damage. */
+    bool
+        undecided; /* The log at its place cannot be read: not its own fault. */
     struct snapshot_info
         info;               /* Of a snapshot whose header and footer verify. */
     struct stele_error why; /* Unless it stands. */

@@ -596,7 +596,8 @@ static enum stele_status settle(struct stele *store, const struct bases *bases,
             counted[count++] = item->lsn;
         } else if (item->trimmed) {
             status = remove_file(store, item->lsn, error);
-        } else if (!item->stands && bases_is_damage(&item->why)) {
+        } else if (!item->stands && !item->undecided &&
+                   bases_is_damage(&item->why)) {
             status = move_aside(store, item->lsn, error);
         }
     }

@@ -171,7 +171,8 @@ static enum stele_status verify_one(const struct snapshots_to_verify *what,
         return sort_out(what, &failure, error);
     }
     report->snapshot_bytes += snapshot_reader_info(reader)->file_bytes;
-    if (item->why.status == STELE_CORRUPT && !item->stands) {
+    if (item->why.status == STELE_CORRUPT && !item->stands &&
+        !item->undecided) {
         tell(what, &item->why); /* Its place in the log. */
     }
     name_snapshot(item->lsn, name);

@@ -683,6 +683,60 @@ static void an_index_that_cannot_be_rebuilt_is_not_set_aside(void **state)
     assert_all_there();
 }
 
+/* The log at its place is damaged, where opening does not look. */
+static void assert_the_older_one_says(const char *segment)
+{
+    struct stele_snapshot_info info;
+
+    assert_all_there();
+    assert_int_equal(stele_snapshot_next(dir.store, 0, &info, &dir.error),
+                     STELE_OK);
+    assert_false(info.usable);
+    assert_int_equal(info.why.status, STELE_CORRUPT);
+    assert_non_null(strstr(info.why.message, segment));
+    assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
+                     STELE_CORRUPT);
+    assert_true(files_exists(snapshot_file(info.lsn)));
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], 0);
+}
+
+static const char *leave_a_segment_of_the_older_one(void)
+{
+    static char segment[64];
+
+    leave_two();
+    snprintf(segment, sizeof segment, "wal/%016" PRIx64 ".wal",
+             store_dir_stats(&dir).segment_first);
+    store_dir_close(&dir);
+    return segment;
+}
+
+static void one_in_a_damaged_segment_says_so_and_stays(void **state)
+{
+    const char *segment;
+
+    (void)state;
+    segment = leave_a_segment_of_the_older_one();
+    files_flip_bit(store_dir_at(&dir, segment), 0, 0);
+    store_dir_open(&dir);
+    assert_the_older_one_says(segment);
+}
+
+static void one_in_an_unreadable_segment_says_so_and_stays(void **state)
+{
+    const char *segment;
+
+    (void)state;
+    segment = leave_a_segment_of_the_older_one();
+    io_fault_arm(&(struct io_fault){.call = IO_FAULT_READ,
+                                    .suffix = segment + strlen("wal/"),
+                                    .times = IO_FAULT_FOREVER,
+                                    .sys_errno = EIO});
+    store_dir_open(&dir);
+    assert_the_older_one_says(segment);
+    io_fault_arm(NULL);
+}
+
 #define SNAPSHOT_TEST(name)                                                    \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -713,6 +767,8 @@ int main(void)
         SNAPSHOT_TEST(two_that_are_damaged_are_a_refusal),
         SNAPSHOT_TEST(an_older_one_that_rotted_does_not_count),
         SNAPSHOT_TEST(an_index_that_cannot_be_rebuilt_is_not_set_aside),
+        SNAPSHOT_TEST(one_in_a_damaged_segment_says_so_and_stays),
+        SNAPSHOT_TEST(one_in_an_unreadable_segment_says_so_and_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
