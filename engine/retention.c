@@ -389,7 +389,10 @@ enum stele_status stele_segment_next(struct stele *store, uint64_t after,
     if (status != STELE_OK) {
         return status;
     }
-    index = numbered_list_lower(&list, after + 1);
+    index = numbered_list_lower(&list, after);
+    if (index < list.count && list.numbers[index] == after) {
+        index++;
+    }
     if (index == list.count) {
         status = error_set(error, STELE_NOT_FOUND,
                            "no segment behind %016" PRIx64, after);

@@ -737,6 +737,16 @@ static void one_in_an_unreadable_segment_says_so_and_stays(void **state)
     io_fault_arm(NULL);
 }
 
+static void segments_end_with_the_last_number(void **state)
+{
+    struct stele_segment segment;
+
+    (void)state;
+    assert_int_equal(
+        stele_segment_next(dir.store, UINT64_MAX, &segment, &dir.error),
+        STELE_NOT_FOUND);
+}
+
 #define SNAPSHOT_TEST(name)                                                    \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -769,6 +779,7 @@ int main(void)
         SNAPSHOT_TEST(an_index_that_cannot_be_rebuilt_is_not_set_aside),
         SNAPSHOT_TEST(one_in_a_damaged_segment_says_so_and_stays),
         SNAPSHOT_TEST(one_in_an_unreadable_segment_says_so_and_stays),
+        SNAPSHOT_TEST(segments_end_with_the_last_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
