@@ -6,6 +6,7 @@
  */
 #include "snapshot/reader.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -118,6 +119,29 @@ static enum stele_status check_ends(struct io_file *file, uint64_t lsn,
     return status;
 }
 
+/* A symbolic link and a socket are refused by the kernel: something else has the
+ * name, as if it were a directory. */
+static enum stele_status open_named(struct io_dir *dir, const char *name,
+                                    struct io_file **file_out,
+                                    struct stele_error *error)
+{
+    struct stele_error failure;
+    enum stele_status status =
+        io_file_open(dir, name, IO_OPEN_READ, file_out, &failure);
+
+    if (status == STELE_OK) {
+        return STELE_OK;
+    }
+    if (failure.sys_errno == ELOOP || failure.sys_errno == ENXIO) {
+        status = STELE_CORRUPT;
+        failure.status = status;
+    }
+    if (error != NULL) {
+        *error = failure;
+    }
+    return status;
+}
+
 /* A failure leaves no file open. */
 static enum stele_status open_file(
     struct io_dir *dir, uint64_t lsn, enum snapshot_name which,
@@ -131,7 +155,7 @@ static enum stele_status open_file(
     numbered_name(
         lsn, which == SNAPSHOT_PUBLISHED ? SNAPSHOT_SUFFIX : NUMBERED_TEMPORARY,
         name);
-    status = io_file_open(dir, name, IO_OPEN_READ, &file, error);
+    status = open_named(dir, name, &file, error);
     if (status != STELE_OK) {
         return status;
     }

@@ -747,6 +747,20 @@ static void segments_end_with_the_last_number(void **state)
         STELE_NOT_FOUND);
 }
 
+static void what_is_no_file_is_no_snapshot(void **state)
+{
+    (void)state;
+    write_all();
+    store_dir_close(&dir);
+    assert_int_equal(symlink("/dev/zero", snapshot_file(5)), 0);
+    assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY), STELE_OK);
+    assert_all_there();
+    store_dir_close(&dir);
+    store_dir_open(&dir);
+    assert_all_there();
+    assert_int_equal(count("quarantine", ".snap.0001"), 1);
+}
+
 #define SNAPSHOT_TEST(name)                                                    \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
@@ -780,6 +794,7 @@ int main(void)
         SNAPSHOT_TEST(one_in_a_damaged_segment_says_so_and_stays),
         SNAPSHOT_TEST(one_in_an_unreadable_segment_says_so_and_stays),
         SNAPSHOT_TEST(segments_end_with_the_last_number),
+        SNAPSHOT_TEST(what_is_no_file_is_no_snapshot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

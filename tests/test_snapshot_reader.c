@@ -145,7 +145,7 @@ static void what_is_not_a_file_is_not_a_snapshot(void **state)
     assert_int_equal(open_it(), STELE_CORRUPT);
     assert_int_equal(rmdir(file.path), 0);
     assert_int_equal(symlink("/dev/zero", file.path), 0);
-    assert_int_equal(open_it(), STELE_IO);
+    assert_int_equal(open_it(), STELE_CORRUPT);
 }
 
 static void a_snapshot_of_another_store_is_foreign(void **state)
