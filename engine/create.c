@@ -9,34 +9,10 @@
 
 #include "base/error.h"
 #include "base/numbered.h"
+#include "base/path.h"
 #include "engine/store.h"
 #include "wal/anchor.h"
 #include "wal/segment.h"
-
-/* "a/b/c" and "a/b/c/" have the parent "a/b"; "c" has "."; "/c" has "/". */
-static char *parent_of(const char *path)
-{
-    size_t size = strlen(path);
-    char *parent;
-
-    while (size > 1 && path[size - 1] == '/') {
-        size--;
-    }
-    while (size > 0 && path[size - 1] != '/') {
-        size--;
-    }
-    while (size > 1 && path[size - 1] == '/') {
-        size--;
-    }
-    if (size == 0) {
-        return strdup(".");
-    }
-    parent = strdup(path);
-    if (parent != NULL) {
-        parent[size] = '\0';
-    }
-    return parent;
-}
 
 enum stele_status create_directory(struct io *io, const char *path,
                                    struct stele_error *error)
@@ -48,7 +24,7 @@ enum stele_status create_directory(struct io *io, const char *path,
     if (status != STELE_OK && status != STELE_EXISTS) {
         return status;
     }
-    parent = parent_of(path);
+    parent = path_parent(path);
     if (parent == NULL) {
         return error_no_memory(error, "path");
     }
@@ -252,8 +228,26 @@ static enum stele_status make_first_segment(struct io_dir *dir,
     return status;
 }
 
-enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
-                               struct stele_error *error)
+enum stele_status create_layout(struct io_dir *dir,
+                                const struct wal_anchor *anchor,
+                                struct stele_error *error)
+{
+    enum stele_status status = make_directory(dir, STORE_WAL_NAME, error);
+
+    if (status == STELE_OK) {
+        status = make_directory(dir, STORE_SNAPSHOT_NAME, error);
+    }
+    if (status == STELE_OK) {
+        status = make_first_segment(dir, &anchor->uuid, anchor->segment_bytes,
+                                    error);
+    }
+    /* wal/ and snapshot/ must not be missing under a durable ANCHOR. */
+    return status == STELE_OK ? io_dir_sync(dir, error) : status;
+}
+
+enum stele_status create_anchor(struct io *io, uint64_t segment_bytes,
+                                struct wal_anchor *anchor_out,
+                                struct stele_error *error)
 {
     struct wal_anchor anchor = {
         .format_min = WAL_ANCHOR_VERSION,
@@ -262,22 +256,25 @@ enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
         .segment_bytes = segment_bytes,
         .clean = true,
     };
-    enum stele_status status = io_random(io_dir_io(dir), anchor.uuid.bytes,
-                                         sizeof anchor.uuid.bytes, error);
+    const enum stele_status status =
+        io_random(io, anchor.uuid.bytes, sizeof anchor.uuid.bytes, error);
 
     anchor.durable = wal_anchor_origin(&anchor);
     if (status == STELE_OK) {
-        status = make_directory(dir, STORE_WAL_NAME, error);
+        *anchor_out = anchor;
     }
+    return status;
+}
+
+enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
+                               struct stele_error *error)
+{
+    struct wal_anchor anchor;
+    enum stele_status status =
+        create_anchor(io_dir_io(dir), segment_bytes, &anchor, error);
+
     if (status == STELE_OK) {
-        status = make_directory(dir, STORE_SNAPSHOT_NAME, error);
-    }
-    if (status == STELE_OK) {
-        status = make_first_segment(dir, &anchor.uuid, segment_bytes, error);
-    }
-    if (status == STELE_OK) {
-        /* wal/ and snapshot/ must not be missing under a durable ANCHOR. */
-        status = io_dir_sync(dir, error);
+        status = create_layout(dir, &anchor, error);
     }
     if (status == STELE_OK) {
         status = wal_anchor_create(dir, &anchor, error);

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/status.h"
 #include "engine/stele.h"
+#include "wal/anchor.h"
 
 /* Make the directory `path` unless it is there, its name durable. */
 enum stele_status create_directory(struct io *io, const char *path,
@@ -33,5 +34,14 @@ enum stele_status create_classify(struct io_dir *dir,
  */
 enum stele_status create_store(struct io_dir *dir, uint64_t segment_bytes,
                                struct stele_error *error) STELE_MUST_CHECK;
+
+/* Its parts, for a store that is to begin with a state: the ANCHOR of an empty
+ * store with a uuid of its own; and all of the store but ANCHOR. */
+enum stele_status create_anchor(struct io *io, uint64_t segment_bytes,
+                                struct wal_anchor *anchor_out,
+                                struct stele_error *error) STELE_MUST_CHECK;
+enum stele_status create_layout(struct io_dir *dir,
+                                const struct wal_anchor *anchor,
+                                struct stele_error *error) STELE_MUST_CHECK;
 
 #endif
