@@ -222,6 +222,7 @@ static enum stele_status replay_log(struct rebuild *rebuild,
     const struct rebuild_plan *plan = rebuild->plan;
     enum stele_status status = STELE_OK;
 
+    rebuild->replay.lsn_max = plan->lsn_last;
     while (status == STELE_OK && rebuild->read.unit < plan->unit_last) {
         struct wal_reader_unit unit;
 

@@ -32,7 +32,9 @@ struct rebuild_plan {
     struct io_dir *wal_dir;
     uint64_t segment_oldest;
     uint64_t unit_last; /* Up to this unit; it is known to be whole ... */
-    uint64_t lsn_last;  /* ... but of it no record above this LSN. */
+    /* ... but of it no record above this LSN; 0: all of them. Then `applied` is of a
+     * state that the log does not have: such an index is for reading, once. */
+    uint64_t lsn_last;
     enum rebuild_tail tail;
     uint64_t memtable_bytes;
     uint64_t hash_seed;

@@ -13,14 +13,11 @@
 #include "engine/quarantine.h"
 #include "engine/retained.h"
 #include "engine/retention.h"
-#include "engine/tally.h"
+#include "engine/snapshot_copy.h"
 #include "snapshot/reader.h"
 #include "snapshot/writer.h"
 
-enum {
-    NS_PER_MS = 1000000,
-    FLUSH_BYTES = 4 << 20, /* So much at most is left for the last sync. */
-};
+enum { NS_PER_MS = 1000000 };
 
 enum phase {
     PHASE_COPY,
@@ -35,13 +32,10 @@ struct snapshot_run {
     enum phase phase;
     struct wal_position position; /* Of the state. */
     struct index_reader *index;
-    struct index_cursor *cursor;
-    struct index_entry entry; /* To copy next. */
+    struct snapshot_copy copy;
     struct snapshot_writer *writer;
     struct snapshot_reader *reader; /* What is read again. */
-    struct tally tally;
     struct snapshot_info info;
-    uint64_t flushed_bytes;
     uint64_t other_lsn; /* The one that is read again; 0: none. */
 };
 
@@ -107,7 +101,7 @@ static void run_free(struct stele *store, struct snapshot_run *run)
     if (run == NULL) {
         return;
     }
-    index_cursor_close(run->cursor);
+    snapshot_copy_close(&run->copy);
     index_reader_release(run->index);
     snapshot_reader_close(run->reader);
     if (atomic_load(&store->poisoned)) {
@@ -136,24 +130,14 @@ static bool is_worth_taking(struct stele *store,
 static enum stele_status begin(struct stele *store, struct snapshot_run *run,
                                struct stele_error *error)
 {
-    const struct bytes everything = {"\x01", 1};
     enum stele_status status;
 
     run->position = *index_reader_applied(run->index);
-    tally_init(&run->tally, "index", NULL, NULL);
     status = snapshot_writer_create(store->snapshot_dir, store->uuid.bytes,
                                     run->position.lsn, &run->writer, error);
-    if (status == STELE_OK) {
-        status = index_cursor_open(run->index, &run->cursor, error);
-    }
-    if (status == STELE_OK) {
-        status = index_cursor_seek(run->cursor, everything, &run->entry, error);
-        if (status == STELE_NOT_FOUND) {
-            run->entry.key.size = 0; /* An empty state is one, too. */
-            status = STELE_OK;
-        }
-    }
-    return status;
+    return status == STELE_OK
+               ? snapshot_copy_open(&run->copy, run->index, run->writer, error)
+               : status;
 }
 
 static void tell_failure(struct stele *store, const struct stele_error *error)
@@ -212,62 +196,20 @@ enum stele_status snapshots_begin(struct stele *store,
 
 /* ---- The steps --------------------------------------------------------------------------- */
 
-static enum stele_status finish(struct snapshot_run *run,
-                                struct stele_error *error)
-{
-    uint8_t position[WAL_POSITION_BYTES];
-    struct snapshot_totals totals;
-    enum stele_status status = tally_end(&run->tally, error);
-
-    if (status != STELE_OK) {
-        return status;
-    }
-    totals = (struct snapshot_totals){.tables = run->tally.totals.tables,
-                                      .keys = run->tally.totals.keys,
-                                      .sum = run->tally.totals.sum};
-    wal_position_encode(&run->position, position);
-    return snapshot_writer_finish(run->writer, &totals, position, &run->info,
-                                  error);
-}
-
 static enum stele_status copy(struct stele *store, struct snapshot_run *run,
                               uint64_t bytes_max, struct stele_error *error)
 {
-    const uint64_t start = snapshot_writer_bytes(run->writer);
-    enum stele_status status = STELE_OK;
+    bool done;
+    enum stele_status status =
+        snapshot_copy_advance(&run->copy, bytes_max, &done, error);
 
-    while (status == STELE_OK && run->entry.key.size > 0 &&
-           snapshot_writer_bytes(run->writer) - start < bytes_max) {
-        /* What does not verify does not become a snapshot. */
-        status =
-            tally_add(&run->tally, run->entry.key, run->entry.stored, error);
-        if (status == STELE_OK) {
-            status = snapshot_writer_add(run->writer, run->entry.key,
-                                         run->entry.stored, error);
-        }
-        if (status == STELE_OK) {
-            status = index_cursor_next(run->cursor, &run->entry, error);
-            if (status == STELE_NOT_FOUND) {
-                run->entry.key.size = 0;
-                status = STELE_OK;
-            }
-        }
-    }
-    if (status != STELE_OK) {
+    if (status != STELE_OK || !done) {
         return status;
     }
-    if (run->entry.key.size > 0) {
-        if (snapshot_writer_bytes(run->writer) - run->flushed_bytes >
-            FLUSH_BYTES) {
-            run->flushed_bytes = snapshot_writer_bytes(run->writer);
-            status = snapshot_writer_flush(run->writer, error);
-        }
-        return status;
-    }
-    status = finish(run, error);
+    status =
+        snapshot_copy_finish(&run->copy, &run->position, &run->info, error);
     if (status == STELE_OK) {
-        index_cursor_close(run->cursor);
-        run->cursor = NULL;
+        snapshot_copy_close(&run->copy);
         index_reader_release(run->index);
         run->index = NULL;
         status = snapshot_reader_open(store->snapshot_dir, run->position.lsn,

@@ -296,31 +296,20 @@ enum stele_status wal_reader_refresh(struct wal_reader *reader,
     return STELE_OK;
 }
 
-enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
-                                            const struct wal_position *position,
-                                            const struct wal_position *origin,
-                                            uint64_t segment_oldest,
-                                            bool *found_out,
-                                            struct stele_error *error)
+/* Whether the unit that ends at `position` stands there, by its header, and what
+ * that says. NOT_FOUND: there is no such segment. */
+static enum stele_status read_unit_at(struct io_dir *wal_dir,
+                                      const struct wal_position *position,
+                                      bool *found_out, struct wal_unit *unit,
+                                      struct stele_error *error)
 {
     uint8_t header[WAL_UNIT_HEADER_BYTES];
     struct wal_segment segment;
-    struct wal_unit unit;
-    enum stele_status status;
+    enum stele_status status =
+        wal_segment_open(wal_dir, position->segment, &position->uuid,
+                         IO_OPEN_READ, &segment, error);
 
-    if (position->unit == 0) {
-        *found_out = wal_position_equal(position, origin);
-        return STELE_OK;
-    }
     *found_out = false;
-    if (position->segment < segment_oldest) {
-        return STELE_OK;
-    }
-    status = wal_segment_open(wal_dir, position->segment, &position->uuid,
-                              IO_OPEN_READ, &segment, error);
-    if (status == STELE_NOT_FOUND) {
-        return STELE_OK;
-    }
     if (status != STELE_OK) {
         return status;
     }
@@ -332,17 +321,61 @@ enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
             *found_out =
                 wal_unit_decode_header(
                     header, wal_unit_seed(segment.salt, position->start_offset),
-                    segment.seq, position->start_offset, segment.bytes,
-                    &unit) &&
-                unit.number == position->unit &&
-                memcmp(unit.chain.bytes, position->chain.bytes,
+                    segment.seq, position->start_offset, segment.bytes, unit) &&
+                unit->number == position->unit &&
+                memcmp(unit->chain.bytes, position->chain.bytes,
                        CHECKSUM128_BYTES) == 0 &&
                 position->end_offset ==
                     position->start_offset +
-                        wal_unit_padded_bytes(unit.body_bytes);
+                        wal_unit_padded_bytes(unit->body_bytes);
         }
     }
     wal_segment_close(&segment);
+    return status;
+}
+
+enum stele_status wal_reader_check_position(struct io_dir *wal_dir,
+                                            const struct wal_position *position,
+                                            const struct wal_position *origin,
+                                            uint64_t segment_oldest,
+                                            bool *found_out,
+                                            struct stele_error *error)
+{
+    struct wal_unit ignored;
+    enum stele_status status;
+
+    if (position->unit == 0) {
+        *found_out = wal_position_equal(position, origin);
+        return STELE_OK;
+    }
+    *found_out = false;
+    if (position->segment < segment_oldest) {
+        return STELE_OK;
+    }
+    status = read_unit_at(wal_dir, position, found_out, &ignored, error);
+    return status == STELE_NOT_FOUND ? STELE_OK : status;
+}
+
+enum stele_status wal_reader_wall_ns(struct io_dir *wal_dir,
+                                     const struct wal_position *position,
+                                     uint64_t *wall_ns_out,
+                                     struct stele_error *error)
+{
+    struct wal_unit unit;
+    bool found;
+    const enum stele_status status =
+        read_unit_at(wal_dir, position, &found, &unit, error);
+
+    if (status == STELE_OK && !found) {
+        return error_set(error, STELE_CORRUPT,
+                         "wal/%016" PRIx64 ".wal: offset %" PRIu64
+                         ": unit %" PRIu64 " is not there as it was",
+                         position->segment, position->start_offset,
+                         position->unit);
+    }
+    if (status == STELE_OK) {
+        *wall_ns_out = unit.wall_ns;
+    }
     return status;
 }
 

@@ -86,6 +86,12 @@ enum stele_status wal_reader_check_position(
     const struct wal_position *origin, uint64_t segment_oldest, bool *found_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* When the unit that ends at `position` was written (its wall time). CORRUPT: it does
+ * not stand there. Not for unit 0. */
+enum stele_status wal_reader_wall_ns(
+    struct io_dir *wal_dir, const struct wal_position *position,
+    uint64_t *wall_ns_out, struct stele_error *error) STELE_MUST_CHECK;
+
 /* When the first unit of segment `seq` was written (its wall time); *found_out
  * false: there is no such segment, or no unit at its start. */
 enum stele_status wal_reader_first_wall_ns(
