@@ -626,6 +626,92 @@ STELE_API enum stele_status stele_snapshot_next(
     struct stele *store, uint64_t after, struct stele_snapshot_info *info_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* ---- Backup and restore ------------------------------------------------------
+ *
+ * An archive is a directory with the newest snapshot, the log from there on, and a
+ * file ARCHIVE that vouches for both. A backup makes one or brings it up to date; a
+ * restore makes a new store of it, as it was at its end or at any LSN or time in it.
+ */
+
+struct stele_backup_report {
+    size_t size;  /* In: sizeof(struct stele_backup_report). */
+    uint64_t lsn; /* The newest one in the archive. */
+    uint64_t
+        snapshot_lsn; /* Of the snapshot it is based on; 0: the log is whole. */
+    uint64_t bytes_copied;  /* Written; runs of zeros are left out. */
+    uint64_t bytes_present; /* That the archive had already. */
+    uint64_t segments_copied;
+    uint64_t units; /* Read back: group commits behind the snapshot. */
+};
+
+/*
+ * Copy what is durable now into the directory `dest`, which is made if there is none
+ * (its parent must exist), must be empty, or the archive of an earlier backup of this
+ * store: then only what is new is copied, and the archive reaches back as far as it
+ * did before. Nothing in it is ever deleted. `report` and `progress` may be NULL.
+ *
+ * The handle may be open for writing or for reading; commits and snapshots go on, in
+ * whatever process. Every file needed is opened before any is copied: a descriptor
+ * for each segment of the log behind the snapshot.
+ *
+ * When it returns STELE_OK all of it was read back from the disk and verified.
+ * Whatever else happens, also a power cut: an archive that was there before is as
+ * good as it was, and the next backup goes on.
+ *
+ * STELE_FOREIGN: `dest` is neither empty nor an archive, or that of another store, or
+ * of this one with another history. STELE_INVALID: it lies inside the store.
+ * STELE_LOCKED: another backup is writing to it. STELE_CORRUPT: its ARCHIVE is
+ * damaged, and what is in it is left as it was; or the store's log is, or none of its
+ * snapshots is sound.
+ */
+STELE_API enum stele_status stele_backup(
+    struct stele *store, const char *dest, struct stele_backup_report *report,
+    stele_progress *progress, void *context,
+    struct stele_error *error) STELE_MUST_CHECK;
+
+/* All zero but `size`: the whole archive. */
+struct stele_restore_options {
+    size_t size; /* In: sizeof(struct stele_restore_options). */
+    /* Up to the last batch at or below this LSN. 0 or UINT64_MAX: all. */
+    uint64_t until_lsn;
+    /* Up to the last batch written at or before this time, in nanoseconds since
+     * 1970, by the clock that the writer had. 0: all. Not both. */
+    uint64_t until_time_ns;
+    stele_progress *progress; /* May be NULL. */
+    void *context;
+};
+
+struct stele_restore_report {
+    size_t size;      /* In: sizeof(struct stele_restore_report). */
+    uint64_t lsn;     /* Of the last batch in the new store. */
+    uint64_t time_ns; /* When it was written; 0: unknown. */
+    uint64_t keys;
+    uint64_t tables;
+    uint8_t uuid[STELE_UUID_BYTES]; /* Of the new store. */
+};
+
+/*
+ * Make a new store in `path`, which must not exist or be an empty directory, with the
+ * state that the archive has: at its end, or as `options` (may be NULL) say. It has a
+ * uuid of its own, and its LSNs go on at least 2^20 above, so that nothing of it is
+ * ever taken for the store that was backed up. It can be opened, backed up and
+ * restored like any other. `report` may be NULL. The archive is only read.
+ *
+ * Made in `path`.restore-tmp and then renamed: after a failure, or a power cut, there
+ * is no store at `path`. Takes memory for one memtable, and for a while disk space
+ * for an index beside the snapshot.
+ *
+ * STELE_NOT_FOUND: the archive does not have that LSN or time: it is older or newer, or
+ * in a gap between two backups; the message says what there is. STELE_CORRUPT: what
+ * it would have to be made from is damaged. STELE_FOREIGN: `archive` is none, or of a
+ * newer format. STELE_EXISTS: there is something at `path`, or at the sibling's.
+ */
+STELE_API enum stele_status stele_restore(
+    const char *archive, const char *path,
+    const struct stele_restore_options *options,
+    struct stele_restore_report *report,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* ---- Verification ---------------------------------------------------------- */
 
 struct stele_verify_report {
