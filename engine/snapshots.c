@@ -36,7 +36,8 @@ struct snapshot_run {
     struct snapshot_writer *writer;
     struct snapshot_reader *reader; /* What is read again. */
     struct snapshot_info info;
-    uint64_t other_lsn; /* The one that is read again; 0: none. */
+    uint64_t other_lsn;              /* The one that is read again; 0: none. */
+    struct stele_error other_damage; /* Of the last one set aside for it. */
 };
 
 /* ---- When ------------------------------------------------------------------------ */
@@ -335,9 +336,7 @@ static enum stele_status check_other(struct stele *store,
     if (!bases_is_damage(error)) {
         return status;
     }
-    mutex_lock(&store->keeper_mutex);
-    store->snapshot_error = *error; /* Told, though the new one will be good. */
-    mutex_unlock(&store->keeper_mutex);
+    run->other_damage = *error;
     status = snapshots_set_aside(store, run->other_lsn, error);
     return status == STELE_OK ? begin_other(store, run, error) : status;
 }
@@ -358,7 +357,8 @@ static enum stele_status retain(struct stele *store, struct snapshot_run *run,
     store->snapshot_last = run->position;
     store->snapshot_last_bytes = run->info.file_bytes;
     store->snapshot_retry_ns = 0;
-    store->snapshot_error = (struct stele_error){0};
+    /* Told, though the new one is good. */
+    store->snapshot_error = run->other_damage;
     store->snapshot_run = NULL;
     condition_broadcast(&store->base_progress);
     mutex_unlock(&store->keeper_mutex);

@@ -566,7 +566,9 @@ struct stele_stats {
     /* Of the one under way: 0, or bytes written and read back so far. */
     uint64_t snapshot_bytes_done;
     uint64_t segments_removed;
-    struct stele_error last_snapshot_error; /* .status OK: the last worked. */
+    /* Why the last one failed, or what was found damaged of those before it, by
+     * this open or since. .status OK: all is well. */
+    struct stele_error last_snapshot_error;
     /* Damage was met in the index, by this handle or one before it; or a commit
      * of it failed. The next open for writing builds it anew. */
     bool index_damaged;

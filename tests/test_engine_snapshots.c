@@ -662,6 +662,27 @@ static void an_older_one_that_rotted_does_not_count(void **state)
     store_dir_assert_verifies(&dir);
 }
 
+/* The new one is good; what was found of the one before it is told all the same. */
+static void an_older_one_that_rotted_is_told_of(void **state)
+{
+    uint64_t second;
+
+    (void)state;
+    write_all();
+    snapshot();
+    write_all();
+    second = snapshot();
+    rot(snapshot_file(second), "key 17 generation 2");
+    write_all();
+    snapshot();
+    assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
+                     STELE_CORRUPT);
+    write_all();
+    snapshot();
+    assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
+                     STELE_OK);
+}
+
 /* What cannot be built anew must not be taken away. */
 static void an_index_that_cannot_be_rebuilt_is_not_set_aside(void **state)
 {
@@ -790,6 +811,7 @@ int main(void)
             a_newest_one_that_was_cut_is_set_aside_and_the_older_serves),
         SNAPSHOT_TEST(two_that_are_damaged_are_a_refusal),
         SNAPSHOT_TEST(an_older_one_that_rotted_does_not_count),
+        SNAPSHOT_TEST(an_older_one_that_rotted_is_told_of),
         SNAPSHOT_TEST(an_index_that_cannot_be_rebuilt_is_not_set_aside),
         SNAPSHOT_TEST(one_in_a_damaged_segment_says_so_and_stays),
         SNAPSHOT_TEST(one_in_an_unreadable_segment_says_so_and_stays),
