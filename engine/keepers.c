@@ -345,9 +345,8 @@ static void *base_keeper_main(void *context)
         /* Frozen, or a snapshot asked for, since we looked, so that nobody's
          * signal was waited for. */
         unseen = !store->index_dead &&
-                 ((store->frozen && !frozen) ||
-                  (store->snapshot_hurry > 0 && store->snapshot_run == NULL &&
-                   store->snapshot_last.lsn < store->applied.lsn));
+                 ((store->frozen && !frozen) || (snapshots_are_awaited(store) &&
+                                                 store->snapshot_run == NULL));
         if (wait_ms > 0 && !unseen) {
             condition_wait_for(&store->base_work, &store->keeper_mutex,
                                wait_ms * NS_PER_MS);

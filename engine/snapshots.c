@@ -69,13 +69,19 @@ static bool has_grown(const struct stele *store,
            (last > least ? last : least);
 }
 
+bool snapshots_are_awaited(const struct stele *store)
+{
+    return store->snapshot_hurry > 0 &&
+           store->snapshot_last.lsn < store->snapshot_wanted;
+}
+
 bool snapshots_due(struct stele *store)
 {
     const uint64_t now_ns = io_clock_monotonic_ns(store->io);
     bool due;
 
     mutex_lock(&store->keeper_mutex);
-    due = !store->index_dead && (store->snapshot_hurry > 0 ||
+    due = !store->index_dead && (snapshots_are_awaited(store) ||
                                  (now_ns >= store->snapshot_retry_ns &&
                                   !atomic_load(&store->index_damaged) &&
                                   has_grown(store, &store->snapshot_last)));
@@ -88,7 +94,7 @@ bool snapshots_are_late(struct stele *store)
     bool late;
 
     mutex_lock(&store->keeper_mutex);
-    late = store->snapshot_hurry > 0 ||
+    late = snapshots_are_awaited(store) ||
            (store->snapshot_run != NULL &&
             has_grown(store, &store->snapshot_run->position));
     mutex_unlock(&store->keeper_mutex);
@@ -607,6 +613,9 @@ static enum stele_status wait_taken(struct stele *store, uint64_t lsn,
 
     mutex_lock(&store->keeper_mutex);
     store->snapshot_hurry++;
+    if (store->snapshot_wanted < lsn) {
+        store->snapshot_wanted = lsn;
+    }
     condition_broadcast(&store->base_work);
     while (store->snapshot_last.lsn < lsn && status == STELE_OK) {
         const struct stele_error *failure = NULL;

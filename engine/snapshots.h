@@ -35,6 +35,9 @@
  * one, and it is not too soon after one that failed. */
 bool snapshots_due(struct stele *store);
 
+/* Whether somebody waits for one that there is not yet. Under keeper_mutex. */
+bool snapshots_are_awaited(const struct stele *store);
+
 /* Whether the one under way should go on without pauses: somebody waits, or the log
  * grows faster than it. */
 bool snapshots_are_late(struct stele *store);

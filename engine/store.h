@@ -191,6 +191,7 @@ struct stele {
     uint64_t snapshot_last_bytes;        /* Of its file. */
     uint64_t snapshot_retry_ns;          /* Not before; 0: at any time. */
     uint32_t snapshot_hurry;             /* So many wait for one: no pauses. */
+    uint64_t snapshot_wanted;            /* At this LSN or above. */
     struct stele_error snapshot_error;   /* As in the statistics. */
     pthread_t base_keeper;
     pthread_t log_keeper;

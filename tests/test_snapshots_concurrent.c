@@ -332,10 +332,73 @@ static void snapshots_during_commits_are_exact_at_their_lsn(void **state)
     temp_dir_remove(path);
 }
 
+/* ---- One for each call ------------------------------------------------------------------ */
+
+static _Atomic bool taken;
+
+static void *take_main(void *context)
+{
+    struct stele_error error = {0};
+
+    (void)context;
+    run_expect_ok(stele_snapshot(store, NULL, &error), &error, "snapshot");
+    atomic_store(&taken, true);
+    return NULL;
+}
+
+static void checkpoint_something(void)
+{
+    struct stele_error error = {0};
+
+    run_expect_ok(stele_put(store, "t", "k", 1, "v", 1, NULL, &error), &error,
+                  "put");
+    run_expect_ok(stele_checkpoint(store, &error), &error, "checkpoint");
+}
+
+static struct stele_stats stats_now(void)
+{
+    struct stele_stats stats = {.size = sizeof stats};
+    struct stele_error error = {0};
+
+    run_expect_ok(stele_stats(store, &stats, &error), &error, "stats");
+    return stats;
+}
+
+/* The index goes on while one is taken; who asked for it did not ask for more. */
+static void a_call_takes_no_second_snapshot(void **state)
+{
+    enum { CALLS = 20 };
+    struct stele_error error = {0};
+    char *path = temp_dir_make();
+
+    (void)state;
+    open_in(path);
+    put_ballast();
+    for (uint64_t call = 1; call <= CALLS; call++) {
+        pthread_t taker;
+
+        checkpoint_something();
+        atomic_store(&taken, false);
+        assert_int_equal(pthread_create(&taker, NULL, take_main, NULL), 0);
+        while (!atomic_load(&taken) && stats_now().snapshot_bytes_done == 0) {
+        }
+        checkpoint_something();
+        assert_int_equal(pthread_join(taker, NULL), 0);
+        /* The base keeper looks around behind each. */
+        checkpoint_something();
+        checkpoint_something();
+        assert_int_equal(stats_now().snapshot_bytes_done, 0);
+        assert_int_equal(stats_now().snapshots_taken, call);
+    }
+    run_expect_ok(stele_close(store, &error), &error, "close");
+    temp_dir_remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(snapshots_during_commits_are_exact_at_their_lsn),
+        cmocka_unit_test(a_call_takes_no_second_snapshot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
