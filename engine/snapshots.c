@@ -180,7 +180,8 @@ enum stele_status snapshots_begin(struct stele *store,
     enum stele_status status;
 
     if (run == NULL) {
-        return error_no_memory(error, "snapshot");
+        (void)error_no_memory(&failure, "snapshot");
+        return give_up(store, &failure, error); /* Who waits is told. */
     }
     mutex_init(&run->mutex);
     status = index_reader_acquire(store->index, &run->index, &failure);

@@ -394,11 +394,45 @@ static void a_call_takes_no_second_snapshot(void **state)
     temp_dir_remove(path);
 }
 
+/* ---- Without memory ------------------------------------------------------------------ */
+
+void *__real_calloc(size_t items, size_t bytes);
+void *__wrap_calloc(size_t items, size_t bytes);
+
+static _Atomic bool no_memory; /* For the store's own threads. */
+static _Thread_local bool is_a_caller;
+
+void *__wrap_calloc(size_t items, size_t bytes)
+{
+    return atomic_load(&no_memory) && !is_a_caller
+               ? NULL
+               : __real_calloc(items, bytes);
+}
+
+/* Whoever waits for a snapshot is told that it cannot even be begun. */
+static void without_memory_nobody_waits_for_ever(void **state)
+{
+    struct stele_error error = {0};
+    char *path = temp_dir_make();
+
+    (void)state;
+    open_in(path);
+    checkpoint_something();
+    is_a_caller = true;
+    atomic_store(&no_memory, true);
+    assert_int_equal(stele_snapshot(store, NULL, &error), STELE_NO_MEMORY);
+    atomic_store(&no_memory, false);
+    run_expect_ok(stele_snapshot(store, NULL, &error), &error, "snapshot");
+    run_expect_ok(stele_close(store, &error), &error, "close");
+    temp_dir_remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(snapshots_during_commits_are_exact_at_their_lsn),
         cmocka_unit_test(a_call_takes_no_second_snapshot),
+        cmocka_unit_test(without_memory_nobody_waits_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
