@@ -99,20 +99,24 @@ static enum stele_status look_at_clock(struct stele *store, uint64_t oldest,
     if (retained_ms == 0) {
         return STELE_OK;
     }
-    /* A segment is as young as the first unit of the next one. */
-    for (needs->time = oldest; needs->time < needs->current; needs->time++) {
+    /* A segment is as young as the first unit behind it. That a crash left one
+     * without a unit at its start says nothing. */
+    needs->time = oldest;
+    for (uint64_t seq = oldest + 1; seq <= needs->current; seq++) {
         uint64_t wall_ns = 0;
         bool found;
-        const enum stele_status status =
-            wal_reader_first_wall_ns(store->wal_dir, needs->time + 1,
-                                     &store->uuid, &found, &wall_ns, error);
+        const enum stele_status status = wal_reader_first_wall_ns(
+            store->wal_dir, seq, &store->uuid, &found, &wall_ns, error);
 
         if (status != STELE_OK) {
             return status;
         }
-        if (!found || wall_ns >= now_ns ||
-            (now_ns - wall_ns) / NS_PER_MS < retained_ms) {
+        if (found && (wall_ns >= now_ns ||
+                      (now_ns - wall_ns) / NS_PER_MS < retained_ms)) {
             return STELE_OK;
+        }
+        if (found) {
+            needs->time = seq;
         }
     }
     return STELE_OK;

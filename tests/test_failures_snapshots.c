@@ -25,6 +25,7 @@
 #include "tests/lib/io_fault.h"
 #include "tests/lib/store_dir.h"
 #include "tests/lib/temp_dir.h"
+#include "wal/segment.h"
 
 enum { SEGMENT_BYTES = 64 << 10, KEYS = 40, VALUE_BYTES = 3000 };
 
@@ -410,6 +411,44 @@ static void what_is_newest_is_told_by_its_lsn_not_by_a_clock(void **state)
     store_dir_kill(&dir);
 }
 
+/* A crash at a rotation leaves a segment that nothing can be told of: it holds up
+ * what is kept by time no longer than the segments around it. */
+static void a_segment_without_a_date_is_not_kept_for_ever(void **state)
+{
+    static struct io_calls calls;
+    static struct io clock_io = {.calls = &calls};
+    char torn[FILES_PATH_BYTES];
+    char name[NUMBERED_NAME_BYTES + 16];
+    uint64_t seq;
+
+    (void)state;
+    store_dir_close(&dir);
+    calls = *io_fault_io()->calls;
+    calls.clock_wall_ns = wall_clock;
+    dir.tuning.io = &clock_io;
+    dir.options.retain_log_ms = 1000;
+    wall_ns = UINT64_C(1000000000) * 1000000000;
+    store_dir_open(&dir);
+    write_all();
+    assert_int_equal(store_prepare_segment(dir.store, &dir.error), STELE_OK);
+    seq = store_dir_stats(&dir).segment_last;
+    assert_true(seq > store_dir_stats(&dir).segment_current);
+    store_dir_kill(&dir);
+    snprintf(name, sizeof name, "wal/%016" PRIx64 ".wal", seq);
+    files_path(torn, dir.path, name);
+    files_fill_at(torn, WAL_SEGMENT_HEADER_BYTES, 'x', 100);
+    store_dir_open(&dir);
+    assert_int_equal(store_dir_stats(&dir).recovery_row, 'C');
+    for (int round = 0; round < 4; round++) {
+        write_all();
+        snapshot();
+        wall_ns += UINT64_C(3600) * 1000000000;
+    }
+    assert_true(store_dir_stats(&dir).segment_first > seq);
+    assert_all_there();
+    store_dir_kill(&dir);
+}
+
 /* ---- Index and replay ------------------------------------------------------------------ */
 
 /* etcd#13766: what the index said that it had applied was not what it had. */
@@ -558,6 +597,7 @@ int main(void)
         STORE_TEST(a_newest_snapshot_that_cannot_be_read_leaves_the_older),
         STORE_TEST(nothing_damaged_is_ever_deleted),
         STORE_TEST(every_consumer_finds_the_log_it_needs),
+        STORE_TEST(a_segment_without_a_date_is_not_kept_for_ever),
         STORE_TEST(what_is_newest_is_told_by_its_lsn_not_by_a_clock),
         STORE_TEST(what_is_applied_is_told_with_the_data),
         STORE_TEST(a_log_that_was_not_cut_is_not_applied_twice),
