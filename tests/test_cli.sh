@@ -78,7 +78,8 @@ repeated() {
 
 # ---- Help and usage ---------------------------------------------------------
 
-verbs="init put get delete apply list tables diff stat log verify rebuild import export"
+verbs="init put get delete apply list tables diff stat log verify rebuild snapshot
+backup restore import export"
 does "help is printed" 0 --help
 for verb in $verbs; do
     grep -q "^  $verb " out || fail "help names $verb"

@@ -768,6 +768,54 @@ static void a_full_disk_spoils_nothing(void **state)
     fail_at_every_call(IO_FAULT_FULL, ENOSPC, lsn, digest);
 }
 
+/* Each name as well as each file, before ARCHIVE vouches for them; ARCHIVE too. */
+static void nothing_is_vouched_for_that_is_not_synced(void **state)
+{
+    uint64_t file_syncs;
+    uint64_t dir_syncs;
+    uint64_t copied;
+
+    (void)state;
+    prepare_failures();
+    write_segments(1);
+    file_syncs = io_fault_syncs(".tmp");
+    dir_syncs = io_fault_calls(IO_FAULT_SYNC_DIR);
+    copied = backup().segments_copied;
+    assert_int_equal(io_fault_syncs(".tmp") - file_syncs, copied + 2);
+    /* The parent and ARCHIVE.lock; snapshot/ twice, wal/, the archive; ARCHIVE. */
+    assert_int_equal(io_fault_calls(IO_FAULT_SYNC_DIR) - dir_syncs, 7);
+}
+
+static void a_sync_that_fails_is_a_backup_that_fails(void **state)
+{
+    static const enum io_fault_call syncs[] = {IO_FAULT_SYNC,
+                                               IO_FAULT_SYNC_DIR};
+
+    (void)state;
+    prepare_failures();
+    for (size_t index = 0; index < sizeof syncs / sizeof *syncs; index++) {
+        for (uint64_t number = 0;; number++) {
+            const struct io_fault fault = {.call = syncs[index],
+                                           .after_calls = number,
+                                           .times = 1,
+                                           .sys_errno = EIO};
+            enum stele_status status;
+
+            write_pages(1);
+            io_fault_arm(&fault);
+            status = try_backup();
+            if (io_fault_count() == 0) {
+                assert_int_equal(status, STELE_OK);
+                assert_true(number >= 3);
+                break;
+            }
+            assert_int_equal(status, STELE_IO);
+        }
+        io_fault_arm(NULL);
+    }
+    assert_archived();
+}
+
 static void a_full_disk_is_called_by_its_name(void **state)
 {
     const struct io_fault fault = {.call = IO_FAULT_WRITE,
@@ -866,6 +914,8 @@ int main(void)
         BACKUP_TEST(a_first_backup_that_fails_anywhere_is_done_by_the_next),
         BACKUP_TEST(a_later_backup_that_fails_anywhere_spoils_nothing),
         BACKUP_TEST(a_full_disk_spoils_nothing),
+        BACKUP_TEST(nothing_is_vouched_for_that_is_not_synced),
+        BACKUP_TEST(a_sync_that_fails_is_a_backup_that_fails),
         BACKUP_TEST(a_full_disk_is_called_by_its_name),
         BACKUP_TEST(progress_is_told),
         BACKUP_TEST(arguments_are_checked),

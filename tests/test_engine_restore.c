@@ -913,6 +913,42 @@ static void one_that_fails_from_some_call_on_is_done_by_the_next(void **state)
     fail_at_every_call(IO_FAULT_ANY, EIO, IO_FAULT_FOREVER);
 }
 
+/* No sync is left out, and none that fails is passed over. */
+static void nothing_gets_its_name_that_is_not_synced(void **state)
+{
+    uint64_t file_syncs;
+    uint64_t dir_syncs;
+
+    (void)state;
+    prepare_failures();
+    file_syncs = io_fault_syncs(".tmp");
+    dir_syncs = io_fault_calls(IO_FAULT_SYNC_DIR);
+    restore(0);
+    /* The segment, the snapshot, ANCHOR. */
+    assert_int_equal(io_fault_syncs(".tmp") - file_syncs, 3);
+    /* The mark in index.tmp/ and above, the index; wal/, the new directory,
+     * snapshot/, ANCHOR; the parent. */
+    assert_int_equal(io_fault_calls(IO_FAULT_SYNC_DIR) - dir_syncs, 8);
+    archive_dir_forget(&archive);
+    for (uint64_t number = 0;; number++) {
+        const struct io_fault fault = {.call = IO_FAULT_SYNC_DIR,
+                                       .after_calls = number,
+                                       .times = 1,
+                                       .sys_errno = EIO};
+        enum stele_status status;
+
+        io_fault_arm(&fault);
+        status = try_restore(0);
+        if (io_fault_count() == 0) {
+            assert_int_equal(status, STELE_OK);
+            break;
+        }
+        io_fault_arm(NULL);
+        assert_int_equal(status, STELE_IO);
+        archive_dir_forget(&archive); /* The last one: it has its name. */
+    }
+}
+
 static void a_full_disk_leaves_nothing(void **state)
 {
     (void)state;
@@ -1012,6 +1048,7 @@ int main(void)
         RESTORE_TEST(a_segment_that_is_missing_is_damage),
         RESTORE_TEST(a_restore_that_fails_once_anywhere_leaves_nothing),
         RESTORE_TEST(one_that_fails_from_some_call_on_is_done_by_the_next),
+        RESTORE_TEST(nothing_gets_its_name_that_is_not_synced),
         RESTORE_TEST(a_full_disk_leaves_nothing),
         RESTORE_TEST(a_full_disk_is_called_by_its_name),
         RESTORE_TEST(arguments_are_checked_and_progress_is_told),

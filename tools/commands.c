@@ -248,6 +248,69 @@ static const char help_rebuild[] =
     "Examples:\n"
     "  stele rebuild store\n"
     "  stele verify store || stele rebuild store\n";
+static const char help_snapshot[] =
+    "Usage: stele snapshot DIR [--json]\n"
+    "\n"
+    "Take a snapshot of the newest state: one file in DIR/snapshot, read back "
+    "and\n"
+    "verified. What of the log two snapshots make superfluous is removed. A "
+    "broker\n"
+    "takes them by itself; while one has the store open this exits with 5.\n"
+    "\n"
+    "  --json   print an object with lsn, bytes, keys and tables\n"
+    "\n"
+    "Examples:\n"
+    "  stele snapshot store\n"
+    "  stele snapshot store --json | jq .bytes\n";
+
+static const char help_backup[] =
+    "Usage: stele backup DIR DEST [--json]\n"
+    "\n"
+    "Copy the store's newest snapshot and the log behind it into the "
+    "directory\n"
+    "DEST, which is made, or is empty, or holds an earlier backup of this "
+    "store:\n"
+    "then only what is new is copied, and every state from the first one on "
+    "can be\n"
+    "restored, as long as backups come before the store lets its log go. "
+    "Works\n"
+    "while another process writes. When it exits with 0, all of it was read "
+    "back\n"
+    "from the disk and verified. Interrupted, it leaves an earlier backup as "
+    "good\n"
+    "as it was.\n"
+    "\n"
+    "  --json   print an object with dest, lsn, snapshot_lsn, "
+    "segments_copied,\n"
+    "           bytes_copied, bytes_present and units\n"
+    "\n"
+    "Examples:\n"
+    "  stele backup /var/lib/broker/store /mnt/backup/broker\n"
+    "  stele backup store backup --json | jq .lsn\n";
+
+static const char help_restore[] =
+    "Usage: stele restore DEST DIR [--until-lsn N | --until-time T] [--json]\n"
+    "\n"
+    "Make a new store in DIR, which must not exist or be empty, from the "
+    "backup in\n"
+    "DEST. It has a uuid of its own and goes on with LSNs far above. Exits "
+    "with 1\n"
+    "if the backup does not have that state, and says what it has.\n"
+    "\n"
+    "  --until-lsn N    up to this batch (`stele log` lists them)\n"
+    "  --until-time T   up to the last batch written at or before T: "
+    "UTC, as\n"
+    "                   2026-11-30T14:30:00Z, with a fraction of a second "
+    "if\n"
+    "                   need be, or @ and seconds since 1970\n"
+    "  --json           print an object with dir, lsn, time_ns, keys, tables "
+    "and\n"
+    "                   uuid\n"
+    "\n"
+    "Examples:\n"
+    "  stele restore /mnt/backup/broker /var/lib/broker/store\n"
+    "  stele restore backup store --until-time 2026-11-30T14:29:59.999Z\n"
+    "  stele restore backup store --until-lsn 4711\n";
 
 static const char help_import[] =
     "Usage: stele import rocketmq DIR CONFIGDIR [--json]\n"
@@ -311,6 +374,11 @@ const struct command commands[] = {
     {"log", "print the records of the log", help_log, cmd_log},
     {"verify", "check every checksum", help_verify, cmd_verify},
     {"rebuild", "build the index anew", help_rebuild, cmd_rebuild},
+    {"snapshot", "write the whole state into one file", help_snapshot,
+     cmd_snapshot},
+    {"backup", "copy the store, also while it is written", help_backup,
+     cmd_backup},
+    {"restore", "make a new store from a backup", help_restore, cmd_restore},
     {"import", "take over a broker's files", help_import, cmd_import},
     {"export", "write a broker's files", help_export, cmd_export},
 };

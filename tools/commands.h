@@ -34,6 +34,9 @@ int cmd_stat(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_rebuild(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+int cmd_backup(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 
