@@ -45,6 +45,8 @@ bool campaign_parse_model(const char *text, struct campaign_model *model_out)
             model.faults = true;
         } else if (strncmp(text, "+R", 2) == 0) {
             model.damage = true;
+        } else if (strncmp(text, "+S", 2) == 0) {
+            model.snapshots = true;
         } else {
             return false;
         }
@@ -61,6 +63,7 @@ void campaign_plan(const struct campaign_model *model, uint64_t seed,
         plan_out->model = model->model;
         plan_out->faults = model->faults;
         plan_out->damage = model->damage;
+        plan_out->snapshots = model->snapshots;
     }
 }
 

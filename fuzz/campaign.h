@@ -11,13 +11,14 @@
 
 /* Which worlds: what is left open follows from each seed. */
 struct campaign_model {
-    bool fixed;  /* `model` alone, or each seed's own. */
-    bool faults; /* "+E": in every world. */
-    bool damage; /* "+R" */
+    bool fixed;     /* `model` alone, or each seed's own. */
+    bool faults;    /* "+E": in every world. */
+    bool damage;    /* "+R" */
+    bool snapshots; /* "+S" */
     enum sim_model model;
 };
 
-/* "K", "O+E", "any-order+R", ... False: unknown. */
+/* "K", "O+E", "any-order+R+S", ... False: unknown. */
 bool campaign_parse_model(const char *text, struct campaign_model *model_out);
 
 /* The plan of one world. */

@@ -10,8 +10,9 @@
 
 void replay_model_text(const struct sim_plan *plan, char *target, size_t bytes)
 {
-    snprintf(target, bytes, "%c%s%s", "KOFA"[plan->model],
-             plan -> faults ? "+E" : "", plan->damage ? "+R" : "");
+    snprintf(target, bytes, "%c%s%s%s", "KOFA"[plan->model],
+             plan -> faults ? "+E" : "", plan->damage ? "+R" : "",
+             plan->snapshots ? "+S" : "");
 }
 
 void replay_skip_text(const struct sim_plan *plan, char *target, size_t bytes)

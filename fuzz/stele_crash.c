@@ -40,7 +40,9 @@ static const char help[] =
     "ext4,\n"
     "                    xfs), F (own name: btrfs), A (any order: POSIX); with "
     "+E\n"
-    "                    calls fail, too, with +R the disk rots: O+E, A+E+R\n"
+    "                    calls fail, too, with +R the disk rots, with +S there "
+    "are\n"
+    "                    snapshots: O+E, A+E+R+S\n"
     "  --json            the result as JSON\n"
     "  --replay SEED     one world again; with the --model that was printed\n"
     "  --replay FILE     one world again, as --save wrote it\n"
@@ -297,7 +299,7 @@ static void print_json(const struct campaign_result *result)
     const struct sim_tally *tally = &result->tally;
     char command[REPLAY_TEXT_BYTES + 100];
     json_t *root = json_pack(
-        "{s:I,s:f,s:f,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "states",
+        "{s:I,s:f,s:f,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "states",
         (json_int_t)tally->states, "seconds", result->seconds,
         "states_per_second", states_per_second(result), "violations",
         result->violated ? 1 : 0, "worlds", (json_int_t)tally->worlds, "lives",
@@ -305,7 +307,8 @@ static void print_json(const struct campaign_result *result)
         (json_int_t)tally->deep, "states_damaged", (json_int_t)tally->damaged,
         "states_in_a_checkpoint", (json_int_t)tally->checkpoints_cut,
         "states_with_a_torn_tail", (json_int_t)tally->torn, "rotations",
-        (json_int_t)tally->rotations);
+        (json_int_t)tally->rotations, "snapshots", (json_int_t)tally->snapshots,
+        "segments_removed", (json_int_t)tally->trimmed);
 
     if (result->violated) {
         command_text(result, command, sizeof command);
@@ -337,13 +340,14 @@ static void print_text(const struct campaign_result *result)
            tally->states, result->seconds, states_per_second(result),
            result->violated ? "1 violation" : "0 violations");
     printf("  %" PRIu64 " worlds, %" PRIu64 " lives, %" PRIu64
-           " rotations; %" PRIu64 " states with every rule,\n"
-           "  %" PRIu64 " damaged, %" PRIu64 " in the midst of a checkpoint, "
-           "%" PRIu64 " with a torn tail, %" PRIu64 "\n"
-           "  that lost relaxed commits\n",
-           tally->worlds, tally->lives, tally->rotations, tally->deep,
-           tally->damaged, tally->checkpoints_cut, tally->torn,
-           tally->relaxed_lost);
+           " rotations, %" PRIu64 " snapshots, %" PRIu64 " segments removed;\n"
+           "  %" PRIu64 " states with every rule, %" PRIu64 " damaged, %" PRIu64
+           " in the midst of a checkpoint,\n"
+           "  %" PRIu64 " with a torn tail, %" PRIu64
+           " that lost relaxed commits\n",
+           tally->worlds, tally->lives, tally->rotations, tally->snapshots,
+           tally->trimmed, tally->deep, tally->damaged, tally->checkpoints_cut,
+           tally->torn, tally->relaxed_lost);
 }
 
 int main(int argc, char **argv)

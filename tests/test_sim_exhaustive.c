@@ -114,6 +114,7 @@ static uint64_t key_of(const struct life *life, const struct sim_image *image)
         knowledge->lsn_high,
         knowledge->created,
         knowledge->anchor_sequence,
+        knowledge->snapshot_lsn,
     };
 
     return checksum64(parts, sizeof parts, (uint64_t)tally.lives);
@@ -334,12 +335,7 @@ static void live_on(struct life *before, const struct sim_image *image,
 {
     struct life life = {.letters = before->next};
     const uint32_t count = before->knowledge.issued + 1;
-    const struct sim_start start = {
-        .head = verdict->found,
-        .created = verdict->created,
-        .lsn_high = before->knowledge.lsn_high,
-        .anchor_sequence = before->knowledge.anchor_sequence,
-    };
+    const struct sim_start start = sim_start_after(&before->knowledge, verdict);
 
     life.history = (struct sim_history){
         .batches = malloc(count * sizeof *before->history.batches),

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "snapshot/format.h"
 #include "tests/lib/random.h"
+#include "tests/lib/suffix.h"
 #include "tests/sim/world.h"
 
 enum { FILES_MAX = 64 };
@@ -230,6 +232,116 @@ static void damage_file(struct damage *damage, const struct sim_image *older)
     }
 }
 
+/* ---- Snapshots ----------------------------------------------------------------- */
+
+static void change_snapshot_byte(struct damage *damage)
+{
+    const uint32_t inode = damage->target->inode;
+    const uint64_t offset = random_below(
+        damage->random, sim_image_node(damage->image, inode)->size_bytes);
+    uint8_t byte = 0;
+
+    (void)sim_image_read(damage->image, inode, &byte, 1, offset);
+    byte ^= (uint8_t)(1 + random_below(damage->random, 255));
+    sim_image_write(damage->image, inode, &byte, 1, offset);
+    snprintf(damage->text, damage->bytes, "%s: offset %" PRIu64 " is changed",
+             damage->target->name, offset);
+}
+
+/* A whole one, of another store: empty, of the same LSN and position. */
+static void make_foreign(struct damage *damage)
+{
+    const uint32_t inode = damage->target->inode;
+    uint8_t bytes[SNAPSHOT_HEADER_BYTES + SNAPSHOT_FOOTER_BYTES];
+    const uint8_t uuid[SNAPSHOT_UUID_BYTES] = "another store's";
+    const uint64_t size = sim_image_node(damage->image, inode)->size_bytes;
+    struct snapshot_header header;
+    struct snapshot_info info;
+
+    if (size < sizeof bytes ||
+        sim_image_read(damage->image, inode, bytes, SNAPSHOT_HEADER_BYTES, 0) <
+            SNAPSHOT_HEADER_BYTES ||
+        snapshot_header_decode(bytes, &header) != SNAPSHOT_VALID) {
+        return;
+    }
+    (void)sim_image_read(damage->image, inode, bytes + SNAPSHOT_HEADER_BYTES,
+                         SNAPSHOT_FOOTER_BYTES, size - SNAPSHOT_FOOTER_BYTES);
+    if (!snapshot_footer_decode(bytes + SNAPSHOT_HEADER_BYTES, header.checksum,
+                                &info)) {
+        return;
+    }
+    snapshot_header_encode(uuid, header.lsn, bytes);
+    (void)snapshot_header_decode(bytes, &header);
+    info.entries = 0;
+    info.blocks = 0;
+    info.totals = (struct snapshot_totals){0};
+    info.digest = checksum128(bytes, SNAPSHOT_HEADER_BYTES, 0);
+    snapshot_footer_encode(&info, header.checksum,
+                           bytes + SNAPSHOT_HEADER_BYTES);
+    sim_image_resize(damage->image, inode, 0);
+    sim_image_write(damage->image, inode, bytes, sizeof bytes, 0);
+    snprintf(damage->text, damage->bytes, "%s is another store's",
+             damage->target->name);
+}
+
+/* Another one's bytes under this one's name; SWAP: and the other way round. */
+static void misname(struct damage *damage, enum misdirection misdirection)
+{
+    const struct target *target = damage->target;
+    const struct target *other = damage->other;
+
+    if (other->dir != target->dir || other->inode == target->inode) {
+        return;
+    }
+    if (misdirection == SWAP) {
+        swap_names(damage->image, target, other);
+    } else {
+        sim_image_set_node(damage->image, target->inode,
+                           damage->image->nodes[other->inode]);
+    }
+    snprintf(damage->text, damage->bytes, "%s has %s's bytes%s", target->name,
+             other->name, misdirection == SWAP ? ", and the reverse" : "");
+}
+
+static void damage_snapshot(struct damage *damage,
+                            const struct sim_image *older)
+{
+    const struct target *target = damage->target;
+
+    /* The index is a base, and so is the other one. */
+    damage->loss = SIM_LOSS_REFUSES_NOTHING;
+    switch (random_below(damage->random, 8)) {
+    case 0:
+        sim_image_unlink(damage->image, target->dir, target->name);
+        snprintf(damage->text, damage->bytes, "%s is gone", target->name);
+        break;
+    case 1:
+        cut_short(damage);
+        break;
+    case 2:
+        damage->loss = SIM_LOSS_NONE; /* Two files: perhaps all bases. */
+        misname(damage, SWAP);
+        break;
+    case 3:
+        misname(damage, MISDIRECT);
+        break;
+    case 4:
+        make_foreign(damage);
+        break;
+    case 5:
+        if (make_older(damage->image, older, target)) {
+            snprintf(damage->text, damage->bytes, "%s is as it was earlier",
+                     target->name);
+        }
+        break;
+    default:
+        change_snapshot_byte(damage);
+        break;
+    }
+}
+
+/* ---- All of them ---------------------------------------------------------------- */
+
 /* Something inside a file. */
 static void damage_bytes(struct damage *damage)
 {
@@ -290,6 +402,7 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
     collect(image, SIM_STORE_PATH, &targets);
     collect(image, SIM_STORE_PATH "/wal", &targets);
     collect(image, SIM_STORE_PATH "/index", &targets);
+    collect(image, SIM_STORE_PATH "/snapshot", &targets);
     if (targets.count == 0) {
         return;
     }
@@ -299,7 +412,9 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
         damage.target = &targets.files[random_below(&random, targets.count)];
     }
     damage.other = &targets.files[random_below(&random, targets.count)];
-    if (random_one_in(&random, 4)) {
+    if (ends_in(damage.target->name, SNAPSHOT_SUFFIX)) {
+        damage_snapshot(&damage, older);
+    } else if (random_one_in(&random, 4)) {
         damage_file(&damage, older);
     } else if (has_pages(image, damage.target)) {
         damage_bytes(&damage);

@@ -13,6 +13,8 @@
 
 /* What may be lost by it, if it is not refused. */
 enum sim_loss {
+    SIM_LOSS_REFUSES_NOTHING, /* Nothing, and it opens: there is more than one
+                                 base. */
     SIM_LOSS_NONE,     /* Nothing: a file that is gone, short or another. */
     SIM_LOSS_UNPROVEN, /* What nothing else on the disk proves durable. */
     SIM_LOSS_OLD,      /* What nothing outside the log proves: a whole file went

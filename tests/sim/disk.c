@@ -39,6 +39,7 @@ struct sim_disk {
     size_t lock_count;
     uint64_t process_next;
     uint64_t now_ns;
+    int64_t wall_jump_ns; /* What the wall clock is off by. */
     struct random_source random;
     enum io_fs_kind fs_kind;
     sim_fault *fault;
@@ -710,6 +711,16 @@ static uint64_t sim_clock(struct io *io)
     return disk->now_ns;
 }
 
+static uint64_t sim_wall_clock(struct io *io)
+{
+    const int64_t jump_ns = process_of(io)->disk->wall_jump_ns;
+    const uint64_t now_ns = sim_clock(io);
+
+    return jump_ns < 0 && (uint64_t)-jump_ns > now_ns
+               ? 0
+               : now_ns + (uint64_t)jump_ns;
+}
+
 static int sim_random(struct io *io, void *target, size_t bytes)
 {
     struct sim_process *process = process_of(io);
@@ -748,7 +759,7 @@ static const struct io_calls calls = {
     .drop_cache = sim_drop_cache,
     .lock = sim_lock,
     .lock_held = sim_lock_held,
-    .clock_wall_ns = sim_clock,
+    .clock_wall_ns = sim_wall_clock,
     .clock_monotonic_ns = sim_clock,
     .random = sim_random,
     .describe_process = sim_describe,
@@ -874,6 +885,17 @@ void sim_disk_set_fs_kind(struct sim_disk *disk, enum io_fs_kind kind)
 void sim_disk_advance_clock(struct sim_disk *disk, uint64_t ns)
 {
     disk->now_ns += ns;
+}
+
+void sim_disk_jump_wall_clock(struct sim_disk *disk, int64_t ns)
+{
+    disk->wall_jump_ns = ns;
+}
+
+void sim_disk_rot_map(struct sim_disk *disk, uint32_t inode,
+                      struct sim_map *map)
+{
+    sim_image_set_map(disk->cache, inode, map);
 }
 
 int sim_disk_commit_map(struct sim_disk *disk, uint32_t inode,

@@ -125,9 +125,17 @@ void sim_disk_set_before_sync(struct sim_disk *disk, sim_before_sync *before,
                               void *context);
 void sim_disk_set_fs_kind(struct sim_disk *disk, enum io_fs_kind kind);
 void sim_disk_advance_clock(struct sim_disk *disk, uint64_t ns);
+/* From now on the wall clock is so far off; the monotonic one knows nothing of
+ * it. */
+void sim_disk_jump_wall_clock(struct sim_disk *disk, int64_t ns);
 
 /* For tests/sim/index_sim.c: replace the map of an index file. 0 or -errno. */
 int sim_disk_commit_map(struct sim_disk *disk, uint32_t inode,
                         struct sim_map *map);
+
+/* What an index file holds is another map: rot. It is not in the recording, so
+ * whoever does this sees to it that nothing is kept of it. */
+void sim_disk_rot_map(struct sim_disk *disk, uint32_t inode,
+                      struct sim_map *map);
 
 #endif

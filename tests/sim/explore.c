@@ -15,6 +15,7 @@ enum {
     SEGMENT_BYTES = 32 << 10,
     MEMTABLE_BYTES = 64 << 10,
     FRAGMENTS_FEW = 3,
+    RETAIN_MS_MAX = 2000,
     DEEP_ONE_IN = 16,
     NEST_ONE_IN = 24,
     DAMAGE_ONE_IN = 12,
@@ -44,6 +45,7 @@ void sim_plan_init(struct sim_plan *plan, uint64_t seed)
         .steps = 12 + (uint32_t)random_below(&random, SIM_STEPS_MAX - 12),
         .states_max = 300,
     };
+    plan->snapshots = random_one_in(&random, 3);
 }
 
 /* One exploration. */
@@ -86,10 +88,11 @@ static void append_mark(char *text, const struct life *life,
                         const struct sim_op *op)
 {
     static const char *const words[] = {
-        [SIM_MARK_ISSUE] = "issue",       [SIM_MARK_ACK] = "ack",
-        [SIM_MARK_RELAXED] = "relaxed",   [SIM_MARK_REFUSED] = "refused",
-        [SIM_MARK_EXPOSED] = "exposed",   [SIM_MARK_OPENED] = "opened",
-        [SIM_MARK_NAMED] = "ANCHOR names"};
+        [SIM_MARK_ISSUE] = "issue",        [SIM_MARK_ACK] = "ack",
+        [SIM_MARK_RELAXED] = "relaxed",    [SIM_MARK_REFUSED] = "refused",
+        [SIM_MARK_EXPOSED] = "exposed",    [SIM_MARK_OPENED] = "opened",
+        [SIM_MARK_NAMED] = "ANCHOR names",
+    };
     const struct sim_history *history = &life->exploration->history;
     char described[200] = "";
 
@@ -101,6 +104,11 @@ static void append_mark(char *text, const struct life *life,
     if (op->mark == SIM_MARK_ANCHOR) {
         append(text, SIM_VIOLATION_BYTES,
                "-- ANCHOR is durable with sequence %" PRIu64 "\n", op->value);
+        return;
+    }
+    if (op->mark == SIM_MARK_SNAPSHOT || op->mark == SIM_MARK_ROT) {
+        append(text, SIM_VIOLATION_BYTES, "-- snapshot of LSN %" PRIu64 " %s\n",
+               op->value, op->mark == SIM_MARK_ROT ? "is damaged" : "is named");
         return;
     }
     if (op->mark == SIM_MARK_ISSUE && op->value < history->count) {
@@ -237,12 +245,7 @@ static bool live_on(struct life *life, const struct sim_image *image,
     struct exploration *exploration = life->exploration;
     struct put_by by =
         put_future_by(&exploration->history, life->knowledge.issued + 1);
-    const struct sim_start start = {
-        .head = verdict->found,
-        .created = true,
-        .lsn_high = life->knowledge.lsn_high,
-        .anchor_sequence = life->knowledge.anchor_sequence,
-    };
+    const struct sim_start start = sim_start_after(&life->knowledge, verdict);
     const bool good = live(exploration, sim_image_copy(image), &start,
                            life->depth + 1, random_u64(&life->random));
 
@@ -268,6 +271,7 @@ static uint32_t lossless_state(const struct sim_proof *proof,
                                enum sim_loss loss)
 {
     switch (loss) {
+    case SIM_LOSS_REFUSES_NOTHING:
     case SIM_LOSS_NONE:
         return proof->found;
     case SIM_LOSS_UNPROVEN:
@@ -283,8 +287,8 @@ static bool damage(struct life *life, const struct sim_image *image, size_t cut)
     const struct sim_examination examination = examination_of(life);
     struct sim_proof proof;
 
-    if (!sim_prove(&examination, image, &proof)) {
-        return true; /* Whether it should have opened, others judge. */
+    if (life->knowledge.rot || !sim_prove(&examination, image, &proof)) {
+        return true; /* Damaged already; or others judge why it did not open. */
     }
     for (unsigned index = 0; index < DAMAGES; index++) {
         struct sim_image *damaged = sim_image_copy(image);
@@ -300,6 +304,12 @@ static bool damage(struct life *life, const struct sim_image *image, size_t cut)
                                 &verdict);
             life->exploration->tally->states++;
             life->exploration->tally->damaged++;
+            if (verdict.good && !verdict.created &&
+                loss == SIM_LOSS_REFUSES_NOTHING && examination.index_sound) {
+                verdict.good = false;
+                snprintf(verdict.problem, sizeof verdict.problem,
+                         "refused, though there is another base");
+            }
             if (!verdict.good) {
                 char problem[SIM_PROBLEM_BYTES + 300];
 
@@ -400,6 +410,7 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     const struct sim_profile profile = {
         .steps = depth == 0 ? plan->steps : plan->steps / 3 + 2,
         .faults = plan->faults,
+        .snapshots = plan->snapshots,
         .swarm = plan->seed,
     };
     bool good = true;
@@ -416,12 +427,17 @@ static bool live(struct exploration *exploration, struct sim_image *image,
                    &exploration->setting);
     life->world.lsn_high = start->lsn_high;
     life->world.anchor_sequence = start->anchor_sequence;
+    life->world.rotten = start->rot;
     sim_world_run(&life->world, life->steps, life->step_count,
                   plan->skip[depth]);
     exploration->tally->lives++;
     if (life->world.store != NULL) {
         exploration->tally->rotations +=
             wal_writer_stats(life->world.store->writer).rotations;
+        exploration->tally->snapshots +=
+            atomic_load(&life->world.store->stat_snapshots);
+        exploration->tally->trimmed +=
+            atomic_load(&life->world.store->stat_segments_removed);
     }
     if (life->world.problem[0] != '\0') {
         note_violation(life, 0, life->world.problem);
@@ -436,6 +452,21 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     sim_world_deinit(&life->world);
     free(life);
     return good;
+}
+
+/* How soon a snapshot is due, and what stays beyond what is needed. */
+static void set_retention(struct sim_setting *setting, uint64_t seed)
+{
+    struct random_source random = {.state = seed ^ 0x9e3779b9};
+
+    setting->snapshot_log_bytes = SEGMENT_BYTES;
+    if (random_one_in(&random, 4)) {
+        setting->retain_log_bytes =
+            SEGMENT_BYTES * (1 + random_below(&random, 4));
+    }
+    if (random_one_in(&random, 4)) {
+        setting->retain_log_ms = 1 + random_below(&random, RETAIN_MS_MAX);
+    }
 }
 
 bool sim_explore(const struct sim_plan *plan, struct sim_tally *tally,
@@ -456,6 +487,9 @@ bool sim_explore(const struct sim_plan *plan, struct sim_tally *tally,
     const struct sim_start nothing = {0};
     bool good;
 
+    if (plan->snapshots) {
+        set_retention(&exploration.setting, plan->seed);
+    }
     sim_history_init(&exploration.history);
     good = live(&exploration, sim_world_first_image(), &nothing, 0, plan->seed);
     sim_history_deinit(&exploration.history);

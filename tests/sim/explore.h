@@ -26,6 +26,7 @@ struct sim_plan {
     enum sim_model model;
     bool faults;         /* E: calls fail, syncs lose what was pending. */
     bool damage;         /* R: rot. */
+    bool snapshots;      /* S: and retention, past LSNs, lost indexes. */
     bool copy_on_write;  /* What the file system says it is. */
     bool memtable_small; /* A few range deletes fill it. */
     uint32_t steps;      /* Of a script. */
@@ -44,6 +45,8 @@ struct sim_tally {
     uint64_t worlds;
     /* That the workload is what it should be. */
     uint64_t rotations;
+    uint64_t snapshots;       /* Taken by the last process of each life. */
+    uint64_t trimmed;         /* Segments removed by it. */
     uint64_t checkpoints_cut; /* States with applying > applied. */
     uint64_t relaxed_lost;    /* States that lost relaxed commits. */
     uint64_t torn;            /* States that recovery called torn (row C). */

@@ -3,6 +3,29 @@
 
 #include <stdlib.h>
 
+#include "base/error.h"
+#include "engine/retained.h"
+
+enum stele_status sim_log_start(struct stele *store,
+                                struct wal_position *start_out,
+                                struct stele_error *error)
+{
+    struct retained retained;
+    enum stele_status status = retained_read(store, &retained, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    if (retained.bases.log_readable) {
+        *start_out = retained.bases.log_start;
+    } else {
+        status = error_set(error, STELE_CORRUPT,
+                           "nothing says where the log can be read from");
+    }
+    retained_free(&retained);
+    return status;
+}
+
 static void visit_records(const struct wal_reader_unit *unit,
                           sim_log_visit *visit, void *context)
 {

@@ -9,6 +9,7 @@
 
 #include "engine/batch.h"
 #include "tests/sim/log.h"
+#include "tests/sim/oracle_internal.h"
 #include "wal/record.h"
 
 /* Of what was asked for so far, all that does not lead to `head` never was. */
@@ -37,7 +38,10 @@ void sim_knowledge_init(struct sim_knowledge *knowledge,
         .issued = start->head,
         .lsn_high = start->lsn_high,
         .anchor_sequence = start->anchor_sequence,
+        .snapshot_lsn = start->snapshot_lsn,
         .created = start->created,
+        .rot = start->rot,
+        .damaged = start->damaged,
     };
     memset(refused, 0, (history->count + 1) * sizeof *refused);
     refuse_branches(knowledge, history, start->head, refused);
@@ -103,7 +107,30 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
     case SIM_MARK_ANCHOR:
         knowledge->anchor_sequence = op->value;
         break;
+    case SIM_MARK_SNAPSHOT:
+        knowledge->snapshot_lsn = op->value;
+        knowledge->rot = false;
+        break;
+    case SIM_MARK_ROT:
+        knowledge->snapshot_lsn = 0;
+        knowledge->rot = true;
+        knowledge->damaged = true;
+        break;
     }
+}
+
+struct sim_start sim_start_after(const struct sim_knowledge *knowledge,
+                                 const struct sim_verdict *verdict)
+{
+    return (struct sim_start){
+        .head = verdict->found,
+        .created = verdict->created,
+        .lsn_high = knowledge->lsn_high,
+        .anchor_sequence = knowledge->anchor_sequence,
+        .snapshot_lsn = knowledge->snapshot_lsn,
+        .rot = knowledge->rot,
+        .damaged = knowledge->damaged,
+    };
 }
 
 bool sim_mark_demands(const struct sim_op *op)
@@ -119,17 +146,7 @@ bool sim_knowledge_grows(const struct sim_op *ops, size_t count, size_t place)
 
 /* ---- One disk ---------------------------------------------------------------------- */
 
-/* A machine that starts from the disk, and the store on it. */
-struct scene {
-    const struct sim_examination *examination;
-    struct sim_verdict *verdict;
-    struct sim_disk *disk;
-    struct sim_process *process;
-    struct stele *store;
-};
-
-__attribute__((format(printf, 2, 3))) static void fail(struct scene *scene,
-                                                       const char *format, ...)
+void sim_scene_fail(struct sim_scene *scene, const char *format, ...)
 {
     va_list args;
 
@@ -143,9 +160,9 @@ __attribute__((format(printf, 2, 3))) static void fail(struct scene *scene,
     va_end(args);
 }
 
-static enum stele_status open_scene(struct scene *scene,
-                                    enum stele_open_mode mode,
-                                    struct stele_error *error)
+enum stele_status sim_scene_open(struct sim_scene *scene,
+                                 enum stele_open_mode mode,
+                                 struct stele_error *error)
 {
     struct stele_options options;
     struct store_tuning tuning;
@@ -156,22 +173,22 @@ static enum stele_status open_scene(struct scene *scene,
     return store_open(SIM_STORE_PATH, &options, &tuning, &scene->store, error);
 }
 
-static void end_scene_process(struct scene *scene)
+void sim_scene_end_process(struct sim_scene *scene)
 {
     if (scene->store != NULL) {
         store_abandon(scene->store);
         scene->store = NULL;
     }
     if (sim_process_open_count(scene->process) > 0) {
-        fail(scene, "%" PRIu32 " descriptors left open",
-             sim_process_open_count(scene->process));
+        sim_scene_fail(scene, "%" PRIu32 " descriptors left open",
+                       sim_process_open_count(scene->process));
     }
     sim_process_end(scene->process);
     scene->process = NULL;
 }
 
 /* Rules (1) and (2). Returns the number of the state, UINT32_MAX: none. */
-static uint32_t look(struct scene *scene, const char *when)
+uint32_t sim_scene_look(struct sim_scene *scene, const char *when)
 {
     const struct sim_examination *examination = scene->examination;
     struct stele_view *view;
@@ -180,24 +197,25 @@ static uint32_t look(struct scene *scene, const char *when)
     uint32_t number;
 
     if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
-        fail(scene, "%s: view: %s", when, error.message);
+        sim_scene_fail(scene, "%s: view: %s", when, error.message);
         return UINT32_MAX;
     }
     number = sim_world_state_of(
         examination->history, scene->store, stele_view_lsn(view),
         examination->knowledge->issued + 1, text, sizeof text);
     if (number == UINT32_MAX) {
-        fail(scene, "%s: %s", when, text);
+        sim_scene_fail(scene, "%s: %s", when, text);
     } else if (!sim_history_matches(examination->history, number, view, text,
                                     sizeof text)) {
-        fail(scene, "%s: in the state after batch %" PRIu32 ", %s", when,
-             number, text);
+        sim_scene_fail(scene, "%s: in the state after batch %" PRIu32 ", %s",
+                       when, number, text);
     }
     stele_view_close(view);
     return number;
 }
 
-static void check_number(struct scene *scene, const char *when, uint32_t number)
+static void check_number(struct sim_scene *scene, const char *when,
+                         uint32_t number)
 {
     const struct sim_examination *examination = scene->examination;
     const struct sim_knowledge *knowledge = examination->knowledge;
@@ -208,19 +226,21 @@ static void check_number(struct scene *scene, const char *when, uint32_t number)
         return;
     }
     if (examination->refused[number]) {
-        fail(scene, "%s: batch %" PRIu32 " is there, but it was refused", when,
-             number);
+        sim_scene_fail(scene,
+                       "%s: batch %" PRIu32 " is there, but it was refused",
+                       when, number);
     }
     if (!sim_history_descends(examination->history, number, must)) {
-        fail(scene,
-             "%s: the state after batch %" PRIu32 ", but batch %" PRIu32 " %s",
-             when, number, must,
-             killed ? "had returned" : "was acknowledged, read or found");
+        sim_scene_fail(
+            scene,
+            "%s: the state after batch %" PRIu32 ", but batch %" PRIu32 " %s",
+            when, number, must,
+            killed ? "had returned" : "was acknowledged, read or found");
     }
 }
 
 /* Rule (2), the rest, and (3). */
-static void check_count(struct scene *scene, uint32_t number)
+static void check_count(struct sim_scene *scene, uint32_t number)
 {
     const struct sim_contents *contents =
         &scene->examination->history->batches[number].after;
@@ -228,7 +248,7 @@ static void check_count(struct scene *scene, uint32_t number)
     struct stele_view *view;
 
     if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
-        fail(scene, "view: %s", error.message);
+        sim_scene_fail(scene, "view: %s", error.message);
         return;
     }
     for (unsigned table = 0; table < SIM_TABLES; table++) {
@@ -240,11 +260,12 @@ static void check_count(struct scene *scene, uint32_t number)
         }
         if (stele_table_count(view, sim_table_name(table), &count, &error) !=
             STELE_OK) {
-            fail(scene, "count: %s", error.message);
+            sim_scene_fail(scene, "count: %s", error.message);
         } else if (count != wanted) {
-            fail(scene,
-                 "table %s has %" PRIu64 " keys by its count, not %" PRIu64,
-                 sim_table_name(table), count, wanted);
+            sim_scene_fail(scene,
+                           "table %s has %" PRIu64
+                           " keys by its count, not %" PRIu64,
+                           sim_table_name(table), count, wanted);
         }
     }
     stele_view_close(view);
@@ -270,13 +291,13 @@ static uint32_t *chain_of(const struct sim_history *history, uint32_t number,
     return chain;
 }
 
-static uint32_t number_at(const struct scene *scene, uint64_t lsn)
+uint32_t sim_scene_number_at(const struct sim_scene *scene, uint64_t lsn)
 {
     return sim_history_find(scene->examination->history, lsn,
                             scene->examination->knowledge->issued + 1);
 }
 
-static void check_record(struct scene *scene, uint32_t expected,
+static void check_record(struct sim_scene *scene, uint32_t expected,
                          const struct wal_record *record)
 {
     const struct sim_batch *batch =
@@ -284,23 +305,26 @@ static void check_record(struct scene *scene, uint32_t expected,
     const uint32_t number = sim_history_number(record->tag);
 
     if (number != expected) {
-        fail(scene,
-             "the log has batch %" PRIu32 " where batch %" PRIu32 " belongs",
-             number, expected);
+        sim_scene_fail(scene,
+                       "the log has batch %" PRIu32 " where batch %" PRIu32
+                       " belongs",
+                       number, expected);
     } else if (record->body_bytes != batch->body_bytes ||
                memcmp(record->body, batch->body, batch->body_bytes) != 0) {
-        fail(scene, "the log's record of batch %" PRIu32 " has other bytes",
-             number);
+        sim_scene_fail(scene,
+                       "the log's record of batch %" PRIu32 " has other bytes",
+                       number);
     } else if (batch->lsn != 0 && batch->lsn != record->lsn) {
-        fail(scene,
-             "the log gives batch %" PRIu32 " LSN %" PRIu64 ", not %" PRIu64,
-             number, record->lsn, batch->lsn);
+        sim_scene_fail(scene,
+                       "the log gives batch %" PRIu32 " LSN %" PRIu64
+                       ", not %" PRIu64,
+                       number, record->lsn, batch->lsn);
     }
 }
 
 /* A walk over the log, beside the chain that it should be. */
 struct log_check {
-    struct scene *scene;
+    struct sim_scene *scene;
     const uint32_t *chain;
     uint32_t count;
     uint32_t place;
@@ -317,10 +341,10 @@ static void check_next_record(void *context, const struct wal_record *record)
 }
 
 /* The records behind `start` are those of the chain that leads to `number`. */
-static void check_log(struct scene *scene, const struct wal_position *start,
+static void check_log(struct sim_scene *scene, const struct wal_position *start,
                       uint32_t number)
 {
-    const uint32_t before = number_at(scene, start->lsn);
+    const uint32_t before = sim_scene_number_at(scene, start->lsn);
     struct log_check check = {.scene = scene};
     struct stele_error error;
     uint32_t *chain =
@@ -333,51 +357,51 @@ static void check_log(struct scene *scene, const struct wal_position *start,
     }
     if (sim_log_walk(scene->store, start, check_next_record, &check, &error) !=
         STELE_OK) {
-        fail(scene, "reading the log: %s", error.message);
+        sim_scene_fail(scene, "reading the log: %s", error.message);
     } else if (check.place != check.count) {
-        fail(scene, "the log has %" PRIu32 " records, not %" PRIu32,
-             check.place, check.count);
+        sim_scene_fail(scene, "the log has %" PRIu32 " records, not %" PRIu32,
+                       check.place, check.count);
     }
     free(chain);
 }
 
-static void check_verify(struct scene *scene)
+static void check_verify(struct sim_scene *scene)
 {
     struct stele_verify_report report = {.size = sizeof report};
     struct stele_error error;
 
     if (stele_verify(scene->store, NULL, NULL, &report, &error) != STELE_OK) {
-        fail(scene, "verify: %s", error.message);
+        sim_scene_fail(scene, "verify: %s", error.message);
     }
 }
 
 /* ---- Rules (4) to (7) -------------------------------------------------------------------- */
 
-static void check_reader(struct scene *scene, uint32_t *shown_out)
+static void check_reader(struct sim_scene *scene, uint32_t *shown_out)
 {
     const uint64_t before = sim_image_digest(sim_disk_cache(scene->disk));
     struct stele_error error;
 
     *shown_out = 0;
-    if (open_scene(scene, STELE_OPEN_READ_ONLY, &error) != STELE_OK) {
-        fail(scene, "reader: %s", error.message);
+    if (sim_scene_open(scene, STELE_OPEN_READ_ONLY, &error) != STELE_OK) {
+        sim_scene_fail(scene, "reader: %s", error.message);
     } else {
-        const uint32_t shown = look(scene, "reader");
+        const uint32_t shown = sim_scene_look(scene, "reader");
 
         check_number(scene, "reader", shown);
         *shown_out = shown == UINT32_MAX ? 0 : shown;
         if (stele_close(scene->store, &error) != STELE_OK) {
-            fail(scene, "reader: close: %s", error.message);
+            sim_scene_fail(scene, "reader: close: %s", error.message);
         }
         scene->store = NULL;
     }
-    end_scene_process(scene);
+    sim_scene_end_process(scene);
     if (sim_image_digest(sim_disk_cache(scene->disk)) != before) {
-        fail(scene, "reader: it changed the directory");
+        sim_scene_fail(scene, "reader: it changed the directory");
     }
 }
 
-static uint32_t count_names(const struct scene *scene, const char *path)
+static uint32_t count_names(const struct sim_scene *scene, const char *path)
 {
     const struct sim_image *cache = sim_disk_cache(scene->disk);
     const uint32_t inode = sim_image_walk(cache, path);
@@ -385,27 +409,27 @@ static uint32_t count_names(const struct scene *scene, const char *path)
     return inode == 0 ? 0 : sim_image_node(cache, inode)->entry_count;
 }
 
-static void check_names(struct scene *scene, const char *path)
+static void check_names(struct sim_scene *scene, const char *path)
 {
     const struct sim_image *cache = sim_disk_cache(scene->disk);
     const uint32_t inode = sim_image_walk(cache, path);
     const struct sim_node *node;
 
     if (inode == 0) {
-        fail(scene, "%s is missing", path);
+        sim_scene_fail(scene, "%s is missing", path);
         return;
     }
     node = sim_image_node(cache, inode);
     for (uint32_t index = 0; index < node->entry_count; index++) {
         if (strstr(node->entries[index].name, ".tmp") != NULL) {
-            fail(scene, "%s/%s was left behind", path,
-                 node->entries[index].name);
+            sim_scene_fail(scene, "%s/%s was left behind", path,
+                           node->entries[index].name);
         }
     }
 }
 
 /* Rule (5). */
-static void check_again(struct scene *scene, uint32_t number)
+static void check_again(struct sim_scene *scene, uint32_t number)
 {
     const uint32_t segments = count_names(scene, SIM_STORE_PATH "/wal");
     struct stele_error error;
@@ -413,26 +437,27 @@ static void check_again(struct scene *scene, uint32_t number)
 
     scene->store = NULL;
     if (status != STELE_OK) {
-        fail(scene, "close: %s", error.message);
+        sim_scene_fail(scene, "close: %s", error.message);
     }
-    end_scene_process(scene);
-    if (open_scene(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
-        fail(scene, "opening it again: %s", error.message);
+    sim_scene_end_process(scene);
+    if (sim_scene_open(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
+        sim_scene_fail(scene, "opening it again: %s", error.message);
         return;
     }
-    if (look(scene, "opened again") != number) {
-        fail(scene, "opened again: not the state after batch %" PRIu32, number);
+    if (sim_scene_look(scene, "opened again") != number) {
+        sim_scene_fail(
+            scene, "opened again: not the state after batch %" PRIu32, number);
     }
     if (count_names(scene, SIM_STORE_PATH "/wal") > segments) {
-        fail(scene, "opened again: the log has more files");
+        sim_scene_fail(scene, "opened again: the log has more files");
     }
     if (scene->store->index_rebuilt) {
-        fail(scene, "opened again: the index was built again");
+        sim_scene_fail(scene, "opened again: the index was built again");
     }
 }
 
 /* Rule (6). */
-static void check_goes_on(struct scene *scene, uint32_t number)
+static void check_goes_on(struct sim_scene *scene, uint32_t number)
 {
     const struct sim_examination *examination = scene->examination;
     struct sim_history *history = examination->history;
@@ -454,33 +479,37 @@ static void check_goes_on(struct scene *scene, uint32_t number)
     stele_batch_destroy(batch);
     if (history->batches[next].refused) {
         if (status != STELE_PRECONDITION) {
-            fail(scene, "the next batch went against its expectations");
+            sim_scene_fail(scene,
+                           "the next batch went against its expectations");
         }
     } else if (status != STELE_OK) {
-        fail(scene, "the next batch: %s", error.message);
+        sim_scene_fail(scene, "the next batch: %s", error.message);
     } else {
         history->batches[next].lsn = result.lsn;
         if (result.lsn <= examination->knowledge->lsn_high) {
-            fail(scene,
-                 "the next batch got LSN %" PRIu64 ", but %" PRIu64
-                 " was given before",
-                 result.lsn, examination->knowledge->lsn_high);
+            sim_scene_fail(scene,
+                           "the next batch got LSN %" PRIu64 ", but %" PRIu64
+                           " was given before",
+                           result.lsn, examination->knowledge->lsn_high);
         }
-        end_scene_process(scene);
-        if (open_scene(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
-            fail(scene, "opening after the next batch: %s", error.message);
+        sim_scene_end_process(scene);
+        if (sim_scene_open(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
+            sim_scene_fail(scene, "opening after the next batch: %s",
+                           error.message);
         } else {
             struct stele_view *view;
             char text[SIM_PROBLEM_BYTES / 2] = "";
 
             if (stele_view_open(scene->store, &view, &error) != STELE_OK) {
-                fail(scene, "view after the next batch: %s", error.message);
+                sim_scene_fail(scene, "view after the next batch: %s",
+                               error.message);
             } else {
                 if (stele_view_lsn(view) != result.lsn) {
-                    fail(scene, "the next batch did not survive a kill");
+                    sim_scene_fail(scene,
+                                   "the next batch did not survive a kill");
                 } else if (!sim_history_matches(history, next, view, text,
                                                 sizeof text)) {
-                    fail(scene, "after the next batch: %s", text);
+                    sim_scene_fail(scene, "after the next batch: %s", text);
                 }
                 stele_view_close(view);
             }
@@ -491,13 +520,13 @@ static void check_goes_on(struct scene *scene, uint32_t number)
 
 /* ---- Examining ------------------------------------------------------------------------------- */
 
-static void begin_scene(struct scene *scene,
+static void begin_scene(struct sim_scene *scene,
                         const struct sim_examination *examination,
                         const struct sim_image *image,
                         struct sim_verdict *verdict)
 {
     *verdict = (struct sim_verdict){.good = true};
-    *scene = (struct scene){
+    *scene = (struct sim_scene){
         .examination = examination,
         .verdict = verdict,
         .disk = sim_disk_create(sim_image_copy(image), examination->seed),
@@ -505,18 +534,31 @@ static void begin_scene(struct scene *scene,
     sim_disk_set_fs_kind(scene->disk, examination->setting->fs_kind);
 }
 
-static void examine_deep(struct scene *scene, uint32_t number)
+static void examine_deep(struct sim_scene *scene, const struct sim_image *image,
+                         uint32_t number)
 {
-    const struct wal_position origin = wal_anchor_origin(&scene->store->anchor);
+    const struct sim_knowledge *knowledge = scene->examination->knowledge;
+    struct wal_position start;
+    struct stele_error error;
 
     check_count(scene, number);
-    check_log(scene, &origin, number);
+    if (sim_log_start(scene->store, &start, &error) != STELE_OK) {
+        sim_scene_fail(scene, "reading the log: %s", error.message);
+    } else {
+        check_log(scene, &start, number);
+    }
     check_verify(scene);
     check_names(scene, SIM_STORE_PATH);
     check_names(scene, SIM_STORE_PATH "/wal");
-    if (scene->examination->index_sound &&
+    check_names(scene, SIM_STORE_PATH "/snapshot");
+    if (scene->examination->index_sound && !knowledge->damaged &&
         count_names(scene, SIM_STORE_PATH "/quarantine") > 0) {
-        fail(scene, "an index was set aside");
+        sim_scene_fail(scene, "an index or a snapshot was set aside");
+    }
+    sim_check_retained(scene);
+    if (!knowledge->rot) {
+        sim_check_snapshots(scene, image);
+        sim_check_safe_twice(scene, image, number);
     }
     check_again(scene, number);
     if (scene->store != NULL) {
@@ -524,46 +566,21 @@ static void examine_deep(struct scene *scene, uint32_t number)
     }
 }
 
-/* Rule (8). */
-static void check_anchor(struct scene *scene)
-{
-    const struct sim_image *cache = sim_disk_cache(scene->disk);
-    const uint32_t inode = sim_image_walk(cache, SIM_STORE_PATH "/ANCHOR");
-    uint64_t sequence = 0;
-
-    for (uint64_t slot = 0; slot < 2 && inode != 0; slot++) {
-        uint8_t page[WAL_ANCHOR_SLOT_BYTES] = {0};
-        struct wal_anchor anchor;
-
-        (void)sim_image_read(cache, inode, page, sizeof page,
-                             slot * WAL_ANCHOR_SLOT_BYTES);
-        if (wal_anchor_decode(page, &anchor) == WAL_ANCHOR_VALID &&
-            anchor.slot_sequence > sequence) {
-            sequence = anchor.slot_sequence;
-        }
-    }
-    if (sequence < scene->examination->knowledge->anchor_sequence) {
-        fail(scene,
-             "ANCHOR: the newest slot has sequence %" PRIu64 ", but %" PRIu64
-             " was written durably",
-             sequence, scene->examination->knowledge->anchor_sequence);
-    }
-}
-
 /* No store yet: that is what it must say, and creating it must work. */
-static void examine_uncreated(struct scene *scene)
+static void examine_uncreated(struct sim_scene *scene)
 {
     struct stele_error error;
     uint32_t number;
 
-    end_scene_process(scene);
-    if (open_scene(scene, STELE_OPEN_CREATE, &error) != STELE_OK) {
-        fail(scene, "creating what was not finished: %s", error.message);
+    sim_scene_end_process(scene);
+    if (sim_scene_open(scene, STELE_OPEN_CREATE, &error) != STELE_OK) {
+        sim_scene_fail(scene, "creating what was not finished: %s",
+                       error.message);
         return;
     }
-    number = look(scene, "created");
+    number = sim_scene_look(scene, "created");
     if (number != 0) {
-        fail(scene, "created: not empty");
+        sim_scene_fail(scene, "created: not empty");
     }
 }
 
@@ -571,48 +588,48 @@ void sim_examine(const struct sim_examination *examination,
                  const struct sim_image *image, struct sim_verdict *verdict)
 {
     struct stele_error error;
-    struct scene scene;
+    struct sim_scene scene;
     enum stele_status status;
     uint32_t shown = 0;
 
     begin_scene(&scene, examination, image, verdict);
-    check_anchor(&scene);
+    sim_check_anchor(&scene, image);
     if (examination->deep && examination->knowledge->created) {
         check_reader(&scene, &shown);
     }
-    status = open_scene(&scene, STELE_OPEN_EXISTING, &error);
+    status = sim_scene_open(&scene, STELE_OPEN_EXISTING, &error);
     if (status == STELE_NOT_FOUND && !examination->knowledge->created) {
         examine_uncreated(&scene);
     } else if (status != STELE_OK) {
-        fail(&scene, "open: %s", error.message);
+        sim_scene_fail(&scene, "open: %s", error.message);
     } else {
         verdict->created = true;
         verdict->torn = scene.store->recovery.row == WAL_ROW_C;
         verdict->in_checkpoint =
             scene.store->applying.unit > scene.store->applied.unit;
-        verdict->found = look(&scene, "opened");
+        verdict->found = sim_scene_look(&scene, "opened");
         check_number(&scene, "opened", verdict->found);
         if (verdict->good && !sim_history_descends(examination->history,
                                                    verdict->found, shown)) {
-            fail(&scene,
-                 "opened: the state after batch %" PRIu32
-                 ", but a reader had shown batch %" PRIu32,
-                 verdict->found, shown);
+            sim_scene_fail(&scene,
+                           "opened: the state after batch %" PRIu32
+                           ", but a reader had shown batch %" PRIu32,
+                           verdict->found, shown);
         }
         verdict->deep =
             examination->deep || (examination->deep_torn && verdict->torn);
         if (verdict->good && verdict->deep) {
-            examine_deep(&scene, verdict->found);
+            examine_deep(&scene, image, verdict->found);
         }
     }
-    end_scene_process(&scene);
+    sim_scene_end_process(&scene);
     sim_disk_free(scene.disk);
 }
 
 /* ---- Damage ------------------------------------------------------------------------------------ */
 
 /* The newest LSN that ANCHOR or the index names, before an open writes them. */
-static uint64_t lsn_outside_log(struct scene *scene)
+static uint64_t lsn_outside_log(struct sim_scene *scene)
 {
     struct io_dir *dir = NULL;
     struct wal_anchor_file file = {0};
@@ -638,22 +655,26 @@ bool sim_prove(const struct sim_examination *examination,
     const struct sim_knowledge *knowledge = examination->knowledge;
     struct sim_verdict verdict;
     struct stele_error error;
-    struct scene scene;
+    struct sim_scene scene;
     uint64_t outside_log;
     bool opened;
 
     begin_scene(&scene, examination, image, &verdict);
     outside_log = lsn_outside_log(&scene);
-    opened = open_scene(&scene, STELE_OPEN_EXISTING, &error) == STELE_OK;
+    opened = sim_scene_open(&scene, STELE_OPEN_EXISTING, &error) == STELE_OK;
     if (opened) {
         if (!scene.store->index_rebuilt &&
             scene.store->applied.lsn > outside_log) {
             outside_log = scene.store->applied.lsn;
         }
+        if (scene.store->snapshot_last.lsn > outside_log) {
+            outside_log = scene.store->snapshot_last.lsn;
+        }
         *proof_out = (struct sim_proof){
-            .found = look(&scene, "undamaged"),
-            .proven = number_at(&scene, scene.store->recovery.proven.lsn),
-            .outside_log = number_at(&scene, outside_log),
+            .found = sim_scene_look(&scene, "undamaged"),
+            .proven =
+                sim_scene_number_at(&scene, scene.store->recovery.proven.lsn),
+            .outside_log = sim_scene_number_at(&scene, outside_log),
         };
         opened = proof_out->found != UINT32_MAX &&
                  proof_out->proven != UINT32_MAX &&
@@ -663,7 +684,7 @@ bool sim_prove(const struct sim_examination *examination,
             proof_out->proven = knowledge->named;
         }
     }
-    end_scene_process(&scene);
+    sim_scene_end_process(&scene);
     sim_disk_free(scene.disk);
     return opened;
 }
@@ -680,15 +701,16 @@ void sim_examine_damaged(const struct sim_examination *examination,
 {
     const uint64_t before = sim_image_digest(image);
     struct stele_error error;
-    struct scene scene;
+    struct sim_scene scene;
     enum stele_status status;
     const uint32_t lock = sim_image_walk(image, SIM_STORE_PATH "/LOCK");
 
     begin_scene(&scene, examination, image, verdict);
-    status = open_scene(&scene, STELE_OPEN_EXISTING, &error);
+    status = sim_scene_open(&scene, STELE_OPEN_EXISTING, &error);
     if (status != STELE_OK) {
         if (!is_refusal(status)) {
-            fail(&scene, "refused, but not as damaged: %s", error.message);
+            sim_scene_fail(&scene, "refused, but not as damaged: %s",
+                           error.message);
         }
         /* But for the text in LOCK. */
         if (lock != 0) {
@@ -696,34 +718,36 @@ void sim_examine_damaged(const struct sim_examination *examination,
 
             sim_image_set_node(left, lock, image->nodes[lock]);
             if (sim_image_digest(left) != before) {
-                fail(&scene, "refused, but the directory has changed: %s",
-                     error.message);
+                sim_scene_fail(&scene,
+                               "refused, but the directory has changed: %s",
+                               error.message);
             }
             sim_image_free(left);
         }
     } else {
         verdict->created = true;
-        verdict->found = look(&scene, "damaged");
+        verdict->found = sim_scene_look(&scene, "damaged");
         if (verdict->good && !sim_history_descends(examination->history,
                                                    verdict->found, proven)) {
-            fail(&scene,
-                 "damaged, but opened in the state after batch %" PRIu32
-                 ", though batch %" PRIu32 " is proven",
-                 verdict->found, proven);
+            sim_scene_fail(
+                &scene,
+                "damaged, but opened in the state after batch %" PRIu32
+                ", though batch %" PRIu32 " is proven",
+                verdict->found, proven);
         }
         if (verdict->good && verdict->found != found_before &&
             !sim_history_descends(examination->history, found_before,
                                   verdict->found)) {
-            fail(&scene,
-                 "damaged: the state after batch %" PRIu32
-                 ", which never came before batch %" PRIu32,
-                 verdict->found, found_before);
+            sim_scene_fail(&scene,
+                           "damaged: the state after batch %" PRIu32
+                           ", which never came before batch %" PRIu32,
+                           verdict->found, found_before);
         }
         if (verdict->good) {
             /* What opening has read; what lies before is verify's to find. */
             check_log(&scene, &scene.store->applied, verdict->found);
         }
     }
-    end_scene_process(&scene);
+    sim_scene_end_process(&scene);
     sim_disk_free(scene.disk);
 }

@@ -16,17 +16,28 @@
  *         nothing resurrected;
  *     (2) every key of that state, and no other, has the bytes and the LSN that
  *         were put: by cursor, and by count;
- *     (3) the log, read from its beginning, is exactly the chain of batches that
- *         leads there, byte for byte, and index and memtable agree with it;
+ *     (3) the log, read from its beginning or from what retention left of it, is
+ *         exactly the chain of batches that leads there, byte for byte, and index
+ *         and memtable agree with it;
  *     (4) reading it from another process first shows no less and changes nothing;
  *     (5) closed and opened again it is the same, and nothing has grown;
  *     (6) the next batch is accepted, with an LSN that was never given, and found
  *         after a kill;
  *     (7) no temporaries and no descriptors are left, and no index was set aside
  *         that never failed;
- *     (8) ANCHOR is, before it is opened, no older than its last durable write.
+ *     (8) ANCHOR is, before it is opened, no older than its last durable write;
+ *     (9) the state is safe twice: it opens in the same state without an index;
+ *         and without an index and with the newest snapshot damaged, which then
+ *         lies in quarantine/;
+ *    (10) every snapshot that ANCHOR names is there, verifies to its end, and is
+ *         exactly the state of its LSN; nothing of the log below ANCHOR's oldest
+ *         segment is left after an open;
+ *    (11) ANCHOR names, before it is opened, a snapshot no older than the last one
+ *         that was said to be taken.
  *
- * (1), (2) and (8) are checked of every disk, the others of a share.
+ * (1), (2), (8) and (11) are checked of every disk, the others of a share. While a
+ * snapshot is damaged already, (9) and (10) are not demanded: until the next one was
+ * taken, which has to notice.
  */
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
@@ -47,7 +58,10 @@ struct sim_knowledge {
     uint32_t issued;          /* The newest batch that was asked for. */
     uint64_t lsn_high;        /* The highest LSN that somebody was told. */
     uint64_t anchor_sequence; /* Of the last write of ANCHOR that returned. */
-    bool created;             /* An open has returned: there must be a store. */
+    uint64_t snapshot_lsn; /* ANCHOR names a snapshot of it, or a newer one. */
+    bool created;          /* An open has returned: there must be a store. */
+    bool rot;              /* A snapshot that ANCHOR names may be damaged. */
+    bool damaged;          /* One was. */
 };
 
 /* Where a life starts: what is known of the disk it finds. */
@@ -56,6 +70,9 @@ struct sim_start {
     bool created;  /* False: there is no store yet. */
     uint64_t lsn_high;
     uint64_t anchor_sequence;
+    uint64_t snapshot_lsn;
+    bool rot;
+    bool damaged;
 };
 
 /* `refused` has room for one more than the batches of the history. */
@@ -68,6 +85,10 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
                         const struct sim_op *op, bool *refused);
 /* A mark behind which the disk is the same as before it, but more is demanded. */
 bool sim_mark_demands(const struct sim_op *op);
+/* Where a life starts that goes on from a disk that was examined. */
+struct sim_verdict;
+struct sim_start sim_start_after(const struct sim_knowledge *knowledge,
+                                 const struct sim_verdict *verdict);
 /* The recording goes on with one: a cut behind that says all that one here does. */
 bool sim_knowledge_grows(const struct sim_op *ops, size_t count, size_t place);
 
@@ -78,7 +99,7 @@ struct sim_examination {
     const bool *refused;
     enum sim_model model;
     bool index_sound; /* No commit of it ever failed. */
-    bool deep;        /* (3) to (7) too. */
+    bool deep;        /* All the rules. */
     bool deep_torn; /* The same if the tail is torn: going on is harder then. */
     uint64_t seed;
 };
@@ -111,7 +132,7 @@ void sim_examine_damaged(const struct sim_examination *examination,
 struct sim_proof {
     uint32_t found;       /* The state that opening it finds. */
     uint32_t proven;      /* By anything. */
-    uint32_t outside_log; /* By ANCHOR or the index alone. */
+    uint32_t outside_log; /* By ANCHOR, index or snapshots alone. */
 };
 
 /* False: it does not open. */

@@ -5,14 +5,18 @@
 
 /* How often each kind comes, before a world's swarm changes that. */
 static const uint8_t weights[SIM_STEP_KINDS] = {
-    [SIM_STEP_DURABLE] = 22,   [SIM_STEP_RELAXED] = 26,
-    [SIM_STEP_GROUP] = 8,      [SIM_STEP_IMAGE] = 2,
-    [SIM_STEP_SYNC] = 3,       [SIM_STEP_FREEZE] = 7,
-    [SIM_STEP_CHECKPOINT] = 9, [SIM_STEP_DRAIN] = 2,
-    [SIM_STEP_TEND] = 6,       [SIM_STEP_READ] = 3,
-    [SIM_STEP_READER] = 6,     [SIM_STEP_READER_END] = 1,
-    [SIM_STEP_FAULT] = 0,      [SIM_STEP_KILL] = 4,
-    [SIM_STEP_REOPEN] = 2,
+    [SIM_STEP_DURABLE] = 22,       [SIM_STEP_RELAXED] = 26,
+    [SIM_STEP_GROUP] = 8,          [SIM_STEP_IMAGE] = 2,
+    [SIM_STEP_SYNC] = 3,           [SIM_STEP_FREEZE] = 7,
+    [SIM_STEP_CHECKPOINT] = 9,     [SIM_STEP_DRAIN] = 2,
+    [SIM_STEP_TEND] = 6,           [SIM_STEP_READ] = 3,
+    [SIM_STEP_READER] = 6,         [SIM_STEP_READER_END] = 1,
+    [SIM_STEP_FAULT] = 0,          [SIM_STEP_KILL] = 4,
+    [SIM_STEP_REOPEN] = 2,         [SIM_STEP_SNAPSHOT] = 7,
+    [SIM_STEP_SNAPSHOT_STEP] = 24, [SIM_STEP_LOSE_INDEX] = 2,
+    [SIM_STEP_HOLD] = 4,           [SIM_STEP_PAST] = 4,
+    [SIM_STEP_CLOCK] = 2,          [SIM_STEP_ROT_INDEX] = 1,
+    [SIM_STEP_ROT_SNAPSHOT] = 2,
 };
 
 enum { FAULT_WEIGHT = 16 };
@@ -34,6 +38,12 @@ static void swarm_weights(const struct sim_profile *profile,
         mine[SIM_STEP_RELAXED] = weights[SIM_STEP_RELAXED];
     }
     mine[SIM_STEP_FAULT] = profile->faults ? FAULT_WEIGHT : 0;
+    for (unsigned kind = SIM_STEP_SNAPSHOT; kind < SIM_STEP_KINDS; kind++) {
+        mine[kind] = profile->snapshots ? mine[kind] : 0;
+    }
+    if (profile->snapshots && mine[SIM_STEP_SNAPSHOT] == 0) {
+        mine[SIM_STEP_SNAPSHOT_STEP] += weights[SIM_STEP_SNAPSHOT_STEP];
+    }
 }
 
 static enum sim_step_kind random_kind(const uint32_t mine[SIM_STEP_KINDS],
@@ -94,6 +104,14 @@ const char *sim_step_name(enum sim_step_kind kind)
         "fault armed",
         "kill and open again",
         "close and open again",
+        "snapshot",
+        "step of a snapshot",
+        "the index is lost",
+        "a past LSN is held, or let go of",
+        "view of a past LSN",
+        "the wall clock jumps",
+        "rot in the index",
+        "rot in a snapshot",
     };
 
     return names[kind];

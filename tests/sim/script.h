@@ -27,6 +27,15 @@ enum sim_step_kind {
     SIM_STEP_FAULT,      /* A call to come will fail. */
     SIM_STEP_KILL,       /* The process dies, a new one opens the same cache. */
     SIM_STEP_REOPEN,     /* A clean close, and open. */
+    /* In worlds with snapshots: tests/sim/world_base.c. */
+    SIM_STEP_SNAPSHOT,      /* stele_snapshot() */
+    SIM_STEP_SNAPSHOT_STEP, /* One begins, or goes on by a step. */
+    SIM_STEP_LOSE_INDEX,    /* The process dies, and the index is gone. */
+    SIM_STEP_HOLD,          /* A past LSN is held; or let go of again. */
+    SIM_STEP_PAST,          /* A view of a past LSN. */
+    SIM_STEP_CLOCK,         /* The wall clock jumps. */
+    SIM_STEP_ROT_INDEX,     /* A value in the index rots, and is found. */
+    SIM_STEP_ROT_SNAPSHOT,  /* A snapshot rots, and another is taken. */
     SIM_STEP_KINDS,
 };
 
@@ -43,6 +52,7 @@ enum { SIM_STEPS_MAX = 48 };
 struct sim_profile {
     uint32_t steps;
     bool faults;
+    bool snapshots;
     uint64_t swarm; /* What this world has more and less of. */
 };
 

@@ -88,6 +88,12 @@ static enum sim_step_kind kind_of(char letter)
         return SIM_STEP_KILL;
     case 'O':
         return SIM_STEP_REOPEN;
+    case 'P':
+        return SIM_STEP_SNAPSHOT;
+    case 'p':
+        return SIM_STEP_SNAPSHOT_STEP;
+    case 'X':
+        return SIM_STEP_LOSE_INDEX;
     default:
         abort();
     }

@@ -8,6 +8,8 @@
  *     T  the log keeper looks        C  a checkpoint's transaction
  *     V  a reader elsewhere          E  a call to come will fail
  *     K  kill, and open again        O  close, and open again
+ *     P  a snapshot                  p  a step of one
+ *     X  the index is lost
  */
 #ifndef TESTS_SIM_SPELL_H
 #define TESTS_SIM_SPELL_H

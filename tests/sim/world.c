@@ -15,6 +15,7 @@
 #include "engine/keepers.h"
 #include "tests/lib/suffix.h"
 #include "tests/sim/log.h"
+#include "tests/sim/world_internal.h"
 #include "wal/unit.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
     IMAGE_VALUE_BYTES = 9000,
     CHECKPOINT_OPS = 3, /* Of one transaction: so that there are several. */
     VIEWS_MAX = 8,
+    SNAPSHOT_STEP_BYTES = 4096,
     IDLE_NS = 200000000, /* Longer than the idle of ANCHOR, and the window. */
 };
 
@@ -38,7 +40,8 @@ void sim_world_fail(struct sim_world *world, const char *format, ...)
     va_end(args);
 }
 
-static void mark(struct sim_world *world, enum sim_mark kind, uint32_t number)
+void sim_world_mark(struct sim_world *world, enum sim_mark kind,
+                    uint64_t number)
 {
     sim_disk_mark(world->disk, kind, number);
 }
@@ -112,13 +115,17 @@ static void arm(struct sim_world *world, uint64_t seed)
         world->fault_suffix = suffixes[random_below(
             &random, sizeof suffixes / sizeof suffixes[0])];
     }
+    if (world->setting.snapshot_log_bytes != 0 &&
+        ends_in(world->fault_suffix, "l") && random_one_in(&random, 2)) {
+        world->fault_suffix = ".tmp"; /* Of a snapshot, mostly. */
+    }
     world->fault_after = (uint32_t)random_below(
         &random, world->fault_call == SIM_CALL_READ ? 12 : 2);
 }
 
 /* Whether a fault explains the failure: one that was for want of space alone must
  * be reported as such. */
-static bool excused(const struct sim_world *world, enum stele_status status)
+bool sim_world_excused(const struct sim_world *world, enum stele_status status)
 {
     return world->unsure || (world->fault_struck && status == STELE_NO_SPACE);
 }
@@ -147,14 +154,15 @@ uint32_t sim_world_state_of(struct sim_history *history, struct stele *store,
                             uint64_t lsn, uint32_t limit, char *text,
                             size_t bytes)
 {
-    const struct wal_position origin = wal_anchor_origin(&store->anchor);
     uint32_t number = sim_history_find(history, lsn, limit);
+    struct wal_position start;
     struct stele_error error;
 
     if (number != UINT32_MAX) {
         return number;
     }
-    if (sim_log_walk(store, &origin, learn_lsn, history, &error) != STELE_OK) {
+    if (sim_log_start(store, &start, &error) != STELE_OK ||
+        sim_log_walk(store, &start, learn_lsn, history, &error) != STELE_OK) {
         snprintf(text, bytes, "reading the log: %s", error.message);
         return UINT32_MAX;
     }
@@ -178,7 +186,7 @@ static uint32_t look(struct sim_world *world, struct stele *store,
     enum stele_status status = stele_view_open(store, &view, &error);
 
     if (status != STELE_OK) {
-        if (!excused(world, status)) {
+        if (!sim_world_excused(world, status)) {
             sim_world_fail(world, "%s: view: %s", who, error.message);
         }
         return UINT32_MAX;
@@ -214,6 +222,12 @@ void sim_world_options(const struct sim_setting *setting, struct io *io,
     tuning->hash_seed = 1;
     tuning->segment_bytes = setting->segment_bytes;
     tuning->checkpoint_pages_max = 16;
+    options->retain_log_bytes = setting->retain_log_bytes;
+    options->retain_log_ms = setting->retain_log_ms;
+    if (setting->snapshot_log_bytes != 0) {
+        tuning->snapshot_log_bytes = setting->snapshot_log_bytes;
+        tuning->snapshot_step_bytes = SNAPSHOT_STEP_BYTES;
+    }
     if (setting->range_fragments_max != 0) {
         tuning->range_fragments_max = setting->range_fragments_max;
     }
@@ -228,7 +242,7 @@ struct sim_image *sim_world_first_image(void)
     return image;
 }
 
-static void end_reader(struct sim_world *world)
+void sim_world_end_reader(struct sim_world *world)
 {
     struct stele_error error;
 
@@ -247,16 +261,16 @@ static void end_reader(struct sim_world *world)
     world->reader_process = NULL;
 }
 
-static void end_checkpoint(struct sim_world *world)
+void sim_world_end_checkpoint(struct sim_world *world)
 {
     checkpoint_destroy(world->checkpoint);
     world->checkpoint = NULL;
 }
 
 /* The process is gone, whatever it had done. */
-static void end_process(struct sim_world *world)
+void sim_world_end_process(struct sim_world *world)
 {
-    end_checkpoint(world);
+    sim_world_end_checkpoint(world);
     if (world->store != NULL) {
         store_abandon(world->store);
         world->store = NULL;
@@ -270,6 +284,7 @@ static void end_process(struct sim_world *world)
         world->process = NULL;
     }
     world->committing_durable = false;
+    world->holding = false; /* It was the handle's. */
 }
 
 static enum stele_status try_open(struct sim_world *world,
@@ -298,12 +313,12 @@ static void mark_anchor(struct sim_world *world)
 static void mark_named(struct sim_world *world)
 {
     if (!world->fault_struck) {
-        mark(world, SIM_MARK_NAMED, world->durable);
+        sim_world_mark(world, SIM_MARK_NAMED, world->durable);
     }
 }
 
 /* A new process opens the store: what it finds is true from now on. */
-static void open_store(struct sim_world *world)
+void sim_world_open(struct sim_world *world)
 {
     struct stele_error error;
     enum stele_status status;
@@ -317,7 +332,7 @@ static void open_store(struct sim_world *world)
     if (status != STELE_OK && world->fault_struck &&
         !is_called_damage(status)) {
         /* A fault while opening: refused, and the next try is a new one. */
-        end_process(world);
+        sim_world_end_process(world);
         world->fault_result = 0;
         had_unsure = had_unsure || world->unsure;
         world->unsure = false;
@@ -325,7 +340,7 @@ static void open_store(struct sim_world *world)
     }
     if (status != STELE_OK) {
         sim_world_fail(world, "open: %s", error.message);
-        end_process(world);
+        sim_world_end_process(world);
         return;
     }
     world->created = true;
@@ -343,7 +358,7 @@ static void open_store(struct sim_world *world)
     }
     world->head = found;
     world->durable = found;
-    mark(world, SIM_MARK_OPENED, found);
+    sim_world_mark(world, SIM_MARK_OPENED, found);
     mark_anchor(world);
     mark_named(world);
 }
@@ -384,7 +399,7 @@ static void make_room(struct sim_world *world)
          stats.memtable_bytes >= world->setting.memtable_bytes / 2 ||
          (world->setting.range_fragments_max != 0 &&
           stats.range_fragments >= world->setting.range_fragments_max))) {
-        end_checkpoint(world);
+        sim_world_end_checkpoint(world);
     }
 }
 
@@ -399,7 +414,7 @@ static bool begin_commit(struct sim_world *world, struct commit *commit)
         sim_world_fail(world, "batch: %s", error.message);
         return false;
     }
-    mark(world, SIM_MARK_ISSUE, commit->number);
+    sim_world_mark(world, SIM_MARK_ISSUE, commit->number);
     return true;
 }
 
@@ -435,13 +450,13 @@ static void end_commit(struct sim_world *world, struct commit *commit)
         world->head = commit->number;
         if (commit->durability == STELE_DURABLE) {
             world->durable = commit->number;
-            mark(world, SIM_MARK_ACK, commit->number);
+            sim_world_mark(world, SIM_MARK_ACK, commit->number);
         } else {
-            mark(world, SIM_MARK_RELAXED, commit->number);
+            sim_world_mark(world, SIM_MARK_RELAXED, commit->number);
         }
         return;
     }
-    if (!excused(world, commit->status) &&
+    if (!sim_world_excused(world, commit->status) &&
         !(commit->status == STELE_PRECONDITION && refused)) {
         sim_world_fail(world, "batch %" PRIu32 ": %s", commit->number,
                        commit->error.message);
@@ -450,7 +465,7 @@ static void end_commit(struct sim_world *world, struct commit *commit)
     if (commit->status == STELE_UNKNOWN) {
         return; /* The next open decides. */
     }
-    mark(world, SIM_MARK_REFUSED, commit->number);
+    sim_world_mark(world, SIM_MARK_REFUSED, commit->number);
     if (commit->status == STELE_NO_SPACE) {
         world->looks_due = LOOKS_AFTER_WITHDRAWAL;
     }
@@ -484,8 +499,8 @@ static void commit_one(struct sim_world *world, uint32_t number,
     look_if_due(world);
 }
 
-static void step_commit(struct sim_world *world, uint64_t seed,
-                        enum stele_durability durability)
+void sim_world_commit(struct sim_world *world, uint64_t seed,
+                      enum stele_durability durability)
 {
     const uint32_t number = sim_history_add(world->history, world->head, seed);
 
@@ -631,7 +646,7 @@ static void look_into_commit(struct sim_world *world)
     }
     if (stele_view_lsn(view) > world->history->batches[world->head].lsn &&
         !world->unsure) {
-        mark(world, SIM_MARK_EXPOSED, world->history->count - 1);
+        sim_world_mark(world, SIM_MARK_EXPOSED, world->history->count - 1);
     }
     stele_view_close(view);
 }
@@ -651,7 +666,7 @@ static void before_sync(void *context, const char *name)
                random_one_in(&world->random, 4)) {
         /* A reader comes while the writer is still opening. */
         step_reader(world);
-        end_reader(world);
+        sim_world_end_reader(world);
     }
 }
 
@@ -664,8 +679,8 @@ static void step_sync(struct sim_world *world)
 
     if (status == STELE_OK) {
         world->durable = world->head;
-        mark(world, SIM_MARK_ACK, world->head);
-    } else if (!excused(world, status)) {
+        sim_world_mark(world, SIM_MARK_ACK, world->head);
+    } else if (!sim_world_excused(world, status)) {
         sim_world_fail(world, "sync: %s", error.message);
     }
 }
@@ -683,7 +698,7 @@ static void step_freeze(struct sim_world *world)
     if (status == STELE_OK && world->store->frozen) {
         status = checkpoint_begin(world->store, &world->checkpoint, &error);
     }
-    if (status != STELE_OK && !excused(world, status)) {
+    if (status != STELE_OK && !sim_world_excused(world, status)) {
         sim_world_fail(world, "freeze: %s", error.message);
     }
 }
@@ -703,13 +718,13 @@ static void step_checkpoint(struct sim_world *world)
     status = checkpoint_advance(world->store, world->checkpoint, CHECKPOINT_OPS,
                                 &done, &error);
     if (status != STELE_OK) {
-        if (!excused(world, status)) {
+        if (!sim_world_excused(world, status)) {
             sim_world_fail(world, "checkpoint: %s", error.message);
         }
         done = true;
     }
     if (done) {
-        end_checkpoint(world);
+        sim_world_end_checkpoint(world);
     }
 }
 
@@ -718,9 +733,9 @@ static void step_drain(struct sim_world *world)
     struct stele_error error;
     enum stele_status status;
 
-    end_checkpoint(world);
+    sim_world_end_checkpoint(world);
     status = stele_checkpoint(world->store, &error);
-    if (status != STELE_OK && !excused(world, status)) {
+    if (status != STELE_OK && !sim_world_excused(world, status)) {
         sim_world_fail(world, "checkpoint: %s", error.message);
     }
 }
@@ -737,7 +752,7 @@ static void step_tend(struct sim_world *world)
     if (!world->unsure &&
         store_check_writable(world->store, &error) == STELE_OK) {
         world->durable = world->head;
-        mark(world, SIM_MARK_ACK, world->head);
+        sim_world_mark(world, SIM_MARK_ACK, world->head);
         if (idle) {
             mark_named(world);
         }
@@ -770,10 +785,10 @@ static void open_reader(struct sim_world *world)
         store_open(SIM_STORE_PATH, &options, &tuning, &world->reader, &error);
     if (status != STELE_OK) {
         world->reader = NULL;
-        if (!excused(world, status) || is_called_damage(status)) {
+        if (!sim_world_excused(world, status) || is_called_damage(status)) {
             sim_world_fail(world, "reader: open: %s", error.message);
         }
-        end_reader(world);
+        sim_world_end_reader(world);
     }
 }
 
@@ -801,21 +816,21 @@ static void step_reader(struct sim_world *world)
                        found, world->durable);
         return;
     }
-    mark(world, SIM_MARK_EXPOSED, found);
+    sim_world_mark(world, SIM_MARK_EXPOSED, found);
 }
 
 static void step_kill(struct sim_world *world, uint64_t seed)
 {
     struct random_source random = {.state = seed};
 
-    end_process(world);
+    sim_world_end_process(world);
     if (random_one_in(&random, 3) && world->created) {
         step_reader(world); /* While nobody writes. */
         if (random_one_in(&random, 2)) {
-            end_reader(world);
+            sim_world_end_reader(world);
         }
     }
-    open_store(world);
+    sim_world_open(world);
 }
 
 static void step_reopen(struct sim_world *world)
@@ -823,18 +838,18 @@ static void step_reopen(struct sim_world *world)
     struct stele_error error;
     enum stele_status status;
 
-    end_checkpoint(world);
+    sim_world_end_checkpoint(world);
     status = stele_close(world->store, &error);
     world->store = NULL;
     if (status == STELE_OK) {
         world->durable = world->head;
-        mark(world, SIM_MARK_ACK, world->head);
+        sim_world_mark(world, SIM_MARK_ACK, world->head);
         mark_named(world);
-    } else if (!excused(world, status)) {
+    } else if (!sim_world_excused(world, status)) {
         sim_world_fail(world, "close: %s", error.message);
     }
-    end_process(world);
-    open_store(world);
+    sim_world_end_process(world);
+    sim_world_open(world);
 }
 
 /* ---- The life ------------------------------------------------------------------------------------ */
@@ -843,10 +858,10 @@ static void run_step(struct sim_world *world, const struct sim_step *step)
 {
     switch (step->kind) {
     case SIM_STEP_DURABLE:
-        step_commit(world, step->seed, STELE_DURABLE);
+        sim_world_commit(world, step->seed, STELE_DURABLE);
         break;
     case SIM_STEP_RELAXED:
-        step_commit(world, step->seed, STELE_RELAXED);
+        sim_world_commit(world, step->seed, STELE_RELAXED);
         break;
     case SIM_STEP_GROUP:
         step_group(world, step->seed);
@@ -876,7 +891,7 @@ static void run_step(struct sim_world *world, const struct sim_step *step)
         step_reader(world);
         break;
     case SIM_STEP_READER_END:
-        end_reader(world);
+        sim_world_end_reader(world);
         break;
     case SIM_STEP_FAULT:
         arm(world, step->seed);
@@ -886,6 +901,30 @@ static void run_step(struct sim_world *world, const struct sim_step *step)
         break;
     case SIM_STEP_REOPEN:
         step_reopen(world);
+        break;
+    case SIM_STEP_SNAPSHOT:
+        sim_step_snapshot(world);
+        break;
+    case SIM_STEP_SNAPSHOT_STEP:
+        sim_step_snapshot_step(world);
+        break;
+    case SIM_STEP_LOSE_INDEX:
+        sim_step_lose_index(world);
+        break;
+    case SIM_STEP_HOLD:
+        sim_step_hold(world, step->seed);
+        break;
+    case SIM_STEP_PAST:
+        sim_step_past(world, step->seed);
+        break;
+    case SIM_STEP_CLOCK:
+        sim_step_clock(world, step->seed);
+        break;
+    case SIM_STEP_ROT_INDEX:
+        sim_step_rot_index(world, step->seed);
+        break;
+    case SIM_STEP_ROT_SNAPSHOT:
+        sim_step_rot_snapshot(world, step->seed);
         break;
     case SIM_STEP_KINDS:
         abort();
@@ -913,8 +952,8 @@ void sim_world_init(struct sim_world *world, struct sim_image *image,
 void sim_world_deinit(struct sim_world *world)
 {
     world->fault_result = 0;
-    end_reader(world);
-    end_process(world);
+    sim_world_end_reader(world);
+    sim_world_end_process(world);
     sim_disk_free(world->disk);
     world->disk = NULL;
 }
@@ -922,7 +961,7 @@ void sim_world_deinit(struct sim_world *world)
 void sim_world_run(struct sim_world *world, const struct sim_step *steps,
                    size_t step_count, const bool *skip)
 {
-    open_store(world);
+    sim_world_open(world);
     for (size_t index = 0; index < step_count && world->problem[0] == '\0' &&
                            world->store != NULL;
          index++) {
@@ -931,7 +970,7 @@ void sim_world_run(struct sim_world *world, const struct sim_step *steps,
         if (skip != NULL && skip[index]) {
             continue;
         }
-        mark(world, SIM_MARK_STEP, (uint32_t)index);
+        sim_world_mark(world, SIM_MARK_STEP, (uint32_t)index);
         run_step(world, &steps[index]);
         mark_anchor(world);
         /* A poisoned handle serves reads only; most of the time it is soon

@@ -14,12 +14,13 @@
 #include <stdint.h>
 
 #include "engine/checkpoint.h"
+#include "engine/retention.h"
 #include "engine/store.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/history.h"
 #include "tests/sim/script.h"
 
-/* Marks in the recording; the value is a batch's number, but for the last two. */
+/* Marks in the recording; the value is a batch's number, if nothing else is said. */
 enum sim_mark {
     SIM_MARK_ISSUE,   /* The commit was called. */
     SIM_MARK_ACK,     /* It is durable, and all before it. */
@@ -30,6 +31,9 @@ enum sim_mark {
     SIM_MARK_STEP,    /* The script's step of this number begins. */
     SIM_MARK_NAMED,   /* ANCHOR names it, or a later one. */
     SIM_MARK_ANCHOR,  /* ANCHOR was written durably, with this sequence. */
+    SIM_MARK_SNAPSHOT, /* ANCHOR names a snapshot of this LSN, or a newer one; all
+                          that it names are sound. */
+    SIM_MARK_ROT,      /* A snapshot of this LSN is damaged from now on. */
 };
 
 enum { SIM_PROBLEM_BYTES = 600 };
@@ -43,6 +47,9 @@ struct sim_setting {
     uint32_t range_fragments_max; /* That fill a memtable; 0: the default. */
     enum io_fs_kind fs_kind;
     uint64_t fault_focus; /* Which few kinds of fault there are; 0: all. */
+    uint64_t snapshot_log_bytes; /* 0: the default, for worlds without them. */
+    uint64_t retain_log_bytes;
+    uint64_t retain_log_ms;
 };
 
 struct sim_world {
@@ -61,6 +68,12 @@ struct sim_world {
     bool created;             /* There is a store. */
     uint32_t looks_due;       /* After so many commits to come, look. */
     bool unsure; /* A fault struck the writer: anything may fail. */
+    /* What is held, by the handle. */
+    bool holding;
+    struct retention_hold hold;
+    uint32_t held; /* The state. */
+    bool rotten;   /* A snapshot that ANCHOR names may be damaged. */
+    uint32_t indexes_lost;
     /* The fault that is armed. */
     enum sim_call fault_call;
     const char *fault_suffix; /* Of the file's name. */

@@ -1,0 +1,349 @@
+/* tests/sim/oracle_base.c -- the oracle's rules about ANCHOR, snapshots and what
+ * retention leaves; see tests/sim/oracle.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base_value.h"
+#include "snapshot/reader.h"
+#include "tests/lib/suffix.h"
+#include "tests/sim/oracle_internal.h"
+#include "wal/segment.h"
+
+/* ---- ANCHOR ---------------------------------------------------------------------- */
+
+/* As an open would take it; zeroed: there is no valid slot. */
+static struct wal_anchor newest_anchor(const struct sim_image *image)
+{
+    const uint32_t inode = sim_image_walk(image, SIM_STORE_PATH "/ANCHOR");
+    struct wal_anchor newest = {0};
+
+    for (uint64_t slot = 0; slot < 2 && inode != 0; slot++) {
+        uint8_t page[WAL_ANCHOR_SLOT_BYTES] = {0};
+        struct wal_anchor anchor;
+
+        (void)sim_image_read(image, inode, page, sizeof page,
+                             slot * WAL_ANCHOR_SLOT_BYTES);
+        if (wal_anchor_decode(page, &anchor) == WAL_ANCHOR_VALID &&
+            anchor.slot_sequence > newest.slot_sequence) {
+            newest = anchor;
+        }
+    }
+    return newest;
+}
+
+void sim_check_anchor(struct sim_scene *scene, const struct sim_image *image)
+{
+    const struct sim_knowledge *knowledge = scene->examination->knowledge;
+    const struct wal_anchor anchor = newest_anchor(image);
+
+    if (anchor.slot_sequence < knowledge->anchor_sequence) {
+        sim_scene_fail(scene,
+                       "ANCHOR: the newest slot has sequence %" PRIu64
+                       ", but %" PRIu64 " was written durably",
+                       anchor.slot_sequence, knowledge->anchor_sequence);
+    }
+    if (anchor.snapshots[0] < knowledge->snapshot_lsn) {
+        sim_scene_fail(scene,
+                       "ANCHOR: the newest snapshot is of LSN %" PRIu64
+                       ", but one of %" PRIu64 " was taken",
+                       anchor.snapshots[0], knowledge->snapshot_lsn);
+    }
+}
+
+/* ---- Safe twice ----------------------------------------------------------------------- */
+
+static bool is_set_aside(const struct sim_scene *scene, const char *name)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t dir = sim_image_walk(cache, SIM_STORE_PATH "/quarantine");
+    const struct sim_node *node;
+
+    if (dir == 0) {
+        return false;
+    }
+    node = sim_image_node(cache, dir);
+    for (uint32_t index = 0; index < node->entry_count; index++) {
+        if (strncmp(node->entries[index].name, name, strlen(name)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It opens in this state; `damaged` (NULL: nothing) is set aside. */
+static void check_opens(struct sim_scene *scene, struct sim_image *image,
+                        uint32_t number, const char *when, const char *damaged)
+{
+    struct sim_scene other = {
+        .examination = scene->examination,
+        .verdict = scene->verdict,
+        .disk = sim_disk_create(image, scene->examination->seed),
+    };
+    struct stele_error error;
+
+    sim_disk_set_fs_kind(other.disk, scene->examination->setting->fs_kind);
+    if (sim_scene_open(&other, STELE_OPEN_EXISTING, &error) != STELE_OK) {
+        sim_scene_fail(&other, "%s: open: %s", when, error.message);
+    } else {
+        const uint32_t found = sim_scene_look(&other, when);
+
+        if (found != number) {
+            sim_scene_fail(
+                &other, "%s: the state after batch %" PRIu32 ", not %" PRIu32,
+                when, found, number);
+        }
+        if (damaged != NULL && !is_set_aside(&other, damaged)) {
+            sim_scene_fail(&other, "%s: %s is not in quarantine/", when,
+                           damaged);
+        }
+    }
+    sim_scene_end_process(&other);
+    sim_disk_free(other.disk);
+}
+
+static struct sim_image *without_index(const struct sim_image *image)
+{
+    struct sim_image *copy = sim_image_copy(image);
+
+    sim_image_unlink(copy, sim_image_walk(copy, SIM_STORE_PATH), "index");
+    return copy;
+}
+
+/* A bit of it changes, or it is cut short. */
+static void damage(struct sim_image *image, uint32_t inode, uint64_t seed)
+{
+    struct random_source random = {.state = seed};
+    const uint64_t offset =
+        random_below(&random, sim_image_node(image, inode)->size_bytes);
+    uint8_t byte = 0;
+
+    if (random_one_in(&random, 3)) {
+        sim_image_resize(image, inode, offset);
+        return;
+    }
+    (void)sim_image_read(image, inode, &byte, 1, offset);
+    byte ^= (uint8_t)(1u << random_below(&random, 8));
+    sim_image_write(image, inode, &byte, 1, offset);
+}
+
+/* The newest file that has a snapshot's name, whether ANCHOR names it or not yet:
+ * what an open without an index builds on. 0: none. */
+static uint32_t newest_snapshot(const struct sim_image *image,
+                                const char **name_out)
+{
+    const uint32_t dir = sim_image_walk(image, SIM_STORE_PATH "/snapshot");
+    const struct sim_node *node = sim_image_node(image, dir);
+    uint32_t newest = 0;
+    uint64_t lsn_newest = 0;
+
+    for (uint32_t index = 0; index < node->entry_count; index++) {
+        const struct sim_entry *entry = &node->entries[index];
+        const uint64_t lsn = strtoull(entry->name, NULL, 16);
+
+        if (ends_in(entry->name, SNAPSHOT_SUFFIX) && lsn > lsn_newest) {
+            lsn_newest = lsn;
+            newest = entry->inode;
+            *name_out = entry->name;
+        }
+    }
+    return newest;
+}
+
+void sim_check_safe_twice(struct sim_scene *scene,
+                          const struct sim_image *image, uint32_t number)
+{
+    const char *name = NULL;
+    const uint32_t inode = newest_snapshot(image, &name);
+    struct sim_image *copy;
+
+    check_opens(scene, without_index(image), number, "without an index", NULL);
+    if (inode != 0) {
+        copy = without_index(image);
+        damage(copy, inode, scene->examination->seed);
+        check_opens(scene, copy, number,
+                    "without an index, the newest snapshot damaged", name);
+    }
+}
+
+/* ---- Snapshots ---------------------------------------------------------------------- */
+
+/* A snapshot that is read, and the state that it should be. */
+struct comparison {
+    struct sim_scene *scene;
+    const struct sim_contents *contents;
+    uint64_t lsn;
+    uint32_t entries; /* Rows left out. */
+};
+
+static uint32_t key_count(const struct sim_contents *contents, unsigned table)
+{
+    uint32_t count = 0;
+
+    for (unsigned key = 0; key < SIM_KEYS; key++) {
+        count += contents->cells[table * SIM_KEYS + key].batch != 0;
+    }
+    return count;
+}
+
+static bool is_named(struct bytes bytes, const char *name)
+{
+    return bytes.size == strlen(name) &&
+           memcmp(bytes.data, name, bytes.size) == 0;
+}
+
+static bool row_is_right(const struct comparison *comparison, unsigned table,
+                         const struct base_value *value)
+{
+    struct table_row row;
+
+    return table_row_decode(value->value, &row) &&
+           row.count == key_count(comparison->contents, table);
+}
+
+static bool value_is_right(const struct comparison *comparison, unsigned table,
+                           struct bytes key, const struct base_value *value)
+{
+    const struct sim_history *history = comparison->scene->examination->history;
+
+    for (unsigned number = 0; number < SIM_KEYS; number++) {
+        const struct sim_cell *cell =
+            &comparison->contents->cells[table * SIM_KEYS + number];
+        const struct sim_batch *batch = &history->batches[cell->batch];
+        const struct sim_batch_op *op = &batch->ops[cell->op];
+
+        if (is_named(key, sim_key_name(number))) {
+            return cell->batch != 0 &&
+                   (batch->lsn == 0 || batch->lsn == value->lsn) &&
+                   op->value_bytes == value->value.size &&
+                   (op->value_bytes == 0 ||
+                    memcmp(op->value, value->value.data, op->value_bytes) == 0);
+        }
+    }
+    return false;
+}
+
+static bool entry_is_right(struct comparison *comparison,
+                           const struct snapshot_entry *entry)
+{
+    const uint8_t *bytes = entry->key.data;
+    const size_t table_bytes = base_key_table_bytes(entry->key);
+    const struct bytes key = {bytes + table_bytes + 1,
+                              entry->key.size - table_bytes - 1};
+    struct base_value value;
+
+    if (!base_value_decode(entry->stored, &value) ||
+        !base_value_verify(entry->key, &value)) {
+        return false;
+    }
+    for (unsigned table = 0; table < SIM_TABLES; table++) {
+        if (!is_named((struct bytes){bytes, table_bytes},
+                      sim_table_name(table))) {
+            continue;
+        }
+        if (key.size == 0) {
+            return row_is_right(comparison, table, &value);
+        }
+        comparison->entries++;
+        return value_is_right(comparison, table, key, &value);
+    }
+    return false;
+}
+
+static void compare_all(struct comparison *comparison,
+                        struct snapshot_reader *reader)
+{
+    struct snapshot_entry entry;
+    struct stele_error error;
+    enum stele_status status;
+    uint32_t wanted = 0;
+
+    for (;;) {
+        status = snapshot_reader_next(reader, &entry, &error);
+        if (status != STELE_OK) {
+            break;
+        }
+        if (!entry_is_right(comparison, &entry)) {
+            sim_scene_fail(comparison->scene,
+                           "snapshot of LSN %" PRIu64 ": %.*s is not as it was",
+                           comparison->lsn, (int)entry.key.size,
+                           (const char *)entry.key.data);
+        }
+    }
+    if (status != STELE_NOT_FOUND) {
+        sim_scene_fail(comparison->scene, "snapshot of LSN %" PRIu64 ": %s",
+                       comparison->lsn, error.message);
+    }
+    for (unsigned table = 0; table < SIM_TABLES; table++) {
+        wanted += key_count(comparison->contents, table);
+    }
+    if (comparison->entries != wanted) {
+        sim_scene_fail(comparison->scene,
+                       "snapshot of LSN %" PRIu64 ": %" PRIu32
+                       " keys, not %" PRIu32,
+                       comparison->lsn, comparison->entries, wanted);
+    }
+}
+
+static void check_snapshot(struct sim_scene *scene, uint64_t lsn)
+{
+    const uint32_t number = sim_scene_number_at(scene, lsn);
+    struct comparison comparison = {.scene = scene, .lsn = lsn};
+    struct snapshot_reader *reader;
+    struct stele_error error;
+
+    if (number == UINT32_MAX) {
+        sim_scene_fail(
+            scene, "a snapshot of LSN %" PRIu64 ", which no batch of ours has",
+            lsn);
+        return;
+    }
+    comparison.contents = &scene->examination->history->batches[number].after;
+    if (snapshot_reader_open(scene->store->snapshot_dir, lsn,
+                             SNAPSHOT_PUBLISHED, scene->store->uuid.bytes,
+                             &reader, &error) != STELE_OK) {
+        sim_scene_fail(scene, "ANCHOR names a snapshot of LSN %" PRIu64 ": %s",
+                       lsn, error.message);
+        return;
+    }
+    compare_all(&comparison, reader);
+    snapshot_reader_close(reader);
+}
+
+void sim_check_snapshots(struct sim_scene *scene, const struct sim_image *image)
+{
+    const struct wal_anchor anchor = newest_anchor(image);
+
+    for (size_t index = 0; index < WAL_ANCHOR_SNAPSHOTS; index++) {
+        const uint64_t lsn = anchor.snapshots[index];
+
+        if (scene->store->anchor.snapshots[index] != lsn) {
+            sim_scene_fail(scene,
+                           "ANCHOR named the snapshot of LSN %" PRIu64
+                           ", and after opening %" PRIu64,
+                           lsn, scene->store->anchor.snapshots[index]);
+        }
+        if (lsn != 0) {
+            check_snapshot(scene, lsn);
+        }
+    }
+}
+
+/* ---- The log --------------------------------------------------------------------------- */
+
+void sim_check_retained(struct sim_scene *scene)
+{
+    const struct sim_image *cache = sim_disk_cache(scene->disk);
+    const uint32_t dir = sim_image_walk(cache, SIM_STORE_PATH "/wal");
+    const struct sim_node *node = sim_image_node(cache, dir);
+
+    for (uint32_t index = 0; index < node->entry_count; index++) {
+        const char *name = node->entries[index].name;
+
+        if (ends_in(name, WAL_SEGMENT_SUFFIX) &&
+            strtoull(name, NULL, 16) < scene->store->anchor.segment_oldest) {
+            sim_scene_fail(scene, "wal/%s was left behind", name);
+        }
+    }
+}
