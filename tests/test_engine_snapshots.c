@@ -611,6 +611,28 @@ static void a_newest_one_that_was_cut_is_set_aside_and_the_older_serves(
     assert_the_older_one_serves(newest);
 }
 
+/* It was OK to be asked for one of this LSN, and there was none. */
+static void one_that_was_set_aside_at_open_is_taken_again(void **state)
+{
+    uint64_t older;
+    uint64_t newest;
+
+    (void)state;
+    write_all();
+    older = snapshot();
+    write_all();
+    newest = snapshot();
+    rot(snapshot_file(newest), "key 17 generation 2");
+    reopen_without_index();
+    assert_false(files_exists(snapshot_file(newest)));
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], older);
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], 0);
+    assert_int_equal(snapshot(), newest);
+    assert_true(files_exists(snapshot_file(newest)));
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], newest);
+    assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], older);
+}
+
 static void two_that_are_damaged_are_a_refusal(void **state)
 {
     uint64_t newest;
@@ -809,6 +831,7 @@ int main(void)
             a_newest_one_that_rotted_is_set_aside_and_the_older_serves),
         SNAPSHOT_TEST(
             a_newest_one_that_was_cut_is_set_aside_and_the_older_serves),
+        SNAPSHOT_TEST(one_that_was_set_aside_at_open_is_taken_again),
         SNAPSHOT_TEST(two_that_are_damaged_are_a_refusal),
         SNAPSHOT_TEST(an_older_one_that_rotted_does_not_count),
         SNAPSHOT_TEST(an_older_one_that_rotted_is_told_of),
