@@ -385,6 +385,28 @@ static void damage_bytes(struct damage *damage)
     }
 }
 
+/* Where there are snapshots, that is one thing more that may happen. */
+static void lose_index(struct damage *damage)
+{
+    const uint32_t dir = sim_image_walk(damage->image, SIM_STORE_PATH);
+    const uint32_t snapshots =
+        sim_image_walk(damage->image, SIM_STORE_PATH "/snapshot");
+    const size_t used = strlen(damage->text);
+
+    if (snapshots == 0 ||
+        sim_image_node(damage->image, snapshots)->entry_count == 0 ||
+        strncmp(damage->text, "data.mdb", strlen("data.mdb")) == 0 ||
+        sim_image_find(damage->image, dir, "index") == 0) {
+        return;
+    }
+    sim_image_unlink(damage->image, dir, "index");
+    if (damage->loss == SIM_LOSS_UNPROVEN || damage->loss == SIM_LOSS_OLD) {
+        damage->loss = SIM_LOSS_INDEX;
+    }
+    snprintf(damage->text + used, damage->bytes - used,
+             ", and the index is gone");
+}
+
 void sim_damage(struct sim_image *image, const struct sim_image *older,
                 uint64_t seed, enum sim_loss *loss_out, char *text,
                 size_t bytes)
@@ -418,6 +440,9 @@ void sim_damage(struct sim_image *image, const struct sim_image *older,
         damage_file(&damage, older);
     } else if (has_pages(image, damage.target)) {
         damage_bytes(&damage);
+    }
+    if (text[0] != '\0' && random_one_in(&random, 3)) {
+        lose_index(&damage);
     }
     *loss_out = damage.loss;
 }

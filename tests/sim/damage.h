@@ -17,6 +17,8 @@ enum sim_loss {
                                  base. */
     SIM_LOSS_NONE,     /* Nothing: a file that is gone, short or another. */
     SIM_LOSS_UNPROVEN, /* What nothing else on the disk proves durable. */
+    SIM_LOSS_INDEX,    /* What neither ANCHOR nor a snapshot proves: that, and
+                          the index is gone. */
     SIM_LOSS_OLD,      /* What nothing outside the log proves: a whole file went
                           back to what it was, or two places changed at once,
                           with whatever they proved. */

@@ -571,13 +571,16 @@ static ssize_t sim_writev(struct io *io, int fd, const struct iovec *iov,
         bytes += iov[index].iov_len;
     }
     fault = enter(process, SIM_CALL_WRITE, name_of(process, fd), bytes);
-    if (fault < 0) {
+    if (fault < 0 && fault != SIM_GARBLED) {
         return fault;
     }
     data = sim_allocate(bytes);
     for (int index = 0; index < iov_count; index++) {
         memcpy(data + filled, iov[index].iov_base, iov[index].iov_len);
         filled += iov[index].iov_len;
+    }
+    if (fault == SIM_GARBLED) {
+        data[random_below(&process->disk->random, bytes)] ^= 1;
     }
     if (fault > 0 && (size_t)(fault - 1) < bytes) {
         bytes = (size_t)(fault - 1);

@@ -12,6 +12,7 @@
 #ifndef TESTS_SIM_DISK_H
 #define TESTS_SIM_DISK_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -85,9 +86,11 @@ const char *sim_call_name(enum sim_call call);
 /*
  * Asked before every call. Returns 0: go on; -errno: the call fails with it (a
  * sync then loses what was pending, as file systems do). For a write also
- * SIM_SHORT(bytes): only so many bytes are written. `name` is the file's.
+ * SIM_SHORT(bytes): only so many bytes are written; SIM_GARBLED: it succeeds, and
+ * a bit of it is another. `name` is the file's.
  */
 #define SIM_SHORT(bytes) ((int)(bytes) + 1)
+#define SIM_GARBLED      INT_MIN
 typedef int sim_fault(void *context, enum sim_call call, const char *name,
                       size_t bytes);
 

@@ -276,6 +276,8 @@ static uint32_t lossless_state(const struct sim_proof *proof,
         return proof->found;
     case SIM_LOSS_UNPROVEN:
         return proof->proven;
+    case SIM_LOSS_INDEX:
+        return proof->without_index;
     case SIM_LOSS_OLD:
         return proof->outside_log;
     }

@@ -628,27 +628,6 @@ void sim_examine(const struct sim_examination *examination,
 
 /* ---- Damage ------------------------------------------------------------------------------------ */
 
-/* The newest LSN that ANCHOR or the index names, before an open writes them. */
-static uint64_t lsn_outside_log(struct sim_scene *scene)
-{
-    struct io_dir *dir = NULL;
-    struct wal_anchor_file file = {0};
-    struct wal_anchor anchor = {0};
-    struct sim_process *process = sim_process_start(scene->disk);
-    struct stele_error error;
-
-    if (io_dir_open(sim_process_io(process), SIM_STORE_PATH, &dir, &error) !=
-            STELE_OK ||
-        wal_anchor_open(dir, IO_OPEN_READ, &file, &anchor, &error) !=
-            STELE_OK) {
-        anchor.durable.lsn = 0;
-    }
-    wal_anchor_close(&file);
-    io_dir_close(dir);
-    sim_process_end(process);
-    return anchor.durable.lsn;
-}
-
 bool sim_prove(const struct sim_examination *examination,
                const struct sim_image *image, struct sim_proof *proof_out)
 {
@@ -656,30 +635,34 @@ bool sim_prove(const struct sim_examination *examination,
     struct sim_verdict verdict;
     struct stele_error error;
     struct sim_scene scene;
+    uint64_t without_index;
     uint64_t outside_log;
     bool opened;
 
     begin_scene(&scene, examination, image, &verdict);
-    outside_log = lsn_outside_log(&scene);
+    without_index = sim_anchor_proves(image);
     opened = sim_scene_open(&scene, STELE_OPEN_EXISTING, &error) == STELE_OK;
     if (opened) {
+        outside_log = without_index;
         if (!scene.store->index_rebuilt &&
             scene.store->applied.lsn > outside_log) {
             outside_log = scene.store->applied.lsn;
-        }
-        if (scene.store->snapshot_last.lsn > outside_log) {
-            outside_log = scene.store->snapshot_last.lsn;
         }
         *proof_out = (struct sim_proof){
             .found = sim_scene_look(&scene, "undamaged"),
             .proven =
                 sim_scene_number_at(&scene, scene.store->recovery.proven.lsn),
             .outside_log = sim_scene_number_at(&scene, outside_log),
+            .without_index = sim_scene_number_at(&scene, without_index),
         };
         opened = proof_out->found != UINT32_MAX &&
                  proof_out->proven != UINT32_MAX &&
-                 proof_out->outside_log != UINT32_MAX;
+                 proof_out->outside_log != UINT32_MAX &&
+                 proof_out->without_index != UINT32_MAX;
         /* Not by the engine's word alone. */
+        if (opened && proof_out->without_index > proof_out->proven) {
+            proof_out->proven = proof_out->without_index;
+        }
         if (opened && knowledge->named > proof_out->proven) {
             proof_out->proven = knowledge->named;
         }

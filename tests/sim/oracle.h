@@ -130,9 +130,10 @@ void sim_examine_damaged(const struct sim_examination *examination,
 
 /* What is proven durable on a disk that is not damaged. */
 struct sim_proof {
-    uint32_t found;       /* The state that opening it finds. */
-    uint32_t proven;      /* By anything. */
-    uint32_t outside_log; /* By ANCHOR, index or snapshots alone. */
+    uint32_t found;         /* The state that opening it finds. */
+    uint32_t proven;        /* By anything. */
+    uint32_t outside_log;   /* By ANCHOR, index or snapshots alone. */
+    uint32_t without_index; /* By ANCHOR or snapshots alone. */
 };
 
 /* False: it does not open. */

@@ -44,12 +44,23 @@ void sim_check_anchor(struct sim_scene *scene, const struct sim_image *image)
                        ", but %" PRIu64 " was written durably",
                        anchor.slot_sequence, knowledge->anchor_sequence);
     }
-    if (anchor.snapshots[0] < knowledge->snapshot_lsn) {
+    /* One that could not be read is set aside, and does not count any more. */
+    if (anchor.snapshots[0] < knowledge->snapshot_lsn &&
+        (scene->examination->index_sound ||
+         sim_image_walk(image, SIM_STORE_PATH "/quarantine") == 0)) {
         sim_scene_fail(scene,
                        "ANCHOR: the newest snapshot is of LSN %" PRIu64
                        ", but one of %" PRIu64 " was taken",
                        anchor.snapshots[0], knowledge->snapshot_lsn);
     }
+}
+
+uint64_t sim_anchor_proves(const struct sim_image *image)
+{
+    const struct wal_anchor anchor = newest_anchor(image);
+
+    return anchor.durable.lsn > anchor.snapshots[0] ? anchor.durable.lsn
+                                                    : anchor.snapshots[0];
 }
 
 /* ---- Safe twice ----------------------------------------------------------------------- */
@@ -70,6 +81,22 @@ static bool is_set_aside(const struct sim_scene *scene, const char *name)
         }
     }
     return false;
+}
+
+/* The damaged snapshot is kept as evidence, and does not count any more. */
+static void check_set_aside(struct sim_scene *scene, const char *when,
+                            const char *name)
+{
+    const uint64_t lsn = strtoull(name, NULL, 16);
+
+    if (!is_set_aside(scene, name)) {
+        sim_scene_fail(scene, "%s: %s is not in quarantine/", when, name);
+    }
+    if (scene->store->anchor.snapshots[0] == lsn ||
+        scene->store->anchor.snapshots[1] == lsn ||
+        scene->store->snapshot_last.lsn == lsn) {
+        sim_scene_fail(scene, "%s: %s counts", when, name);
+    }
 }
 
 /* It opens in this state; `damaged` (NULL: nothing) is set aside. */
@@ -94,9 +121,8 @@ static void check_opens(struct sim_scene *scene, struct sim_image *image,
                 &other, "%s: the state after batch %" PRIu32 ", not %" PRIu32,
                 when, found, number);
         }
-        if (damaged != NULL && !is_set_aside(&other, damaged)) {
-            sim_scene_fail(&other, "%s: %s is not in quarantine/", when,
-                           damaged);
+        if (damaged != NULL) {
+            check_set_aside(&other, when, damaged);
         }
     }
     sim_scene_end_process(&other);

@@ -34,6 +34,8 @@ uint32_t sim_scene_number_at(const struct sim_scene *scene, uint64_t lsn);
 
 /* Rules (8) and (11). */
 void sim_check_anchor(struct sim_scene *scene, const struct sim_image *image);
+/* The newest LSN that ANCHOR names, as the end of the log or as a snapshot. */
+uint64_t sim_anchor_proves(const struct sim_image *image);
 /* Rule (9): `number` is the state that was found. */
 void sim_check_safe_twice(struct sim_scene *scene,
                           const struct sim_image *image, uint32_t number);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/numbered.h"
 #include "engine/batch.h"
 #include "engine/commit.h"
 #include "engine/keepers.h"
@@ -54,6 +55,10 @@ static int strike(void *context, enum sim_call call, const char *name,
     struct sim_world *world = context;
     const int result = world->fault_result;
 
+    if (world->garbling > 0 && call == SIM_CALL_WRITE &&
+        ends_in(name, NUMBERED_TEMPORARY) && --world->garbling == 0) {
+        return SIM_GARBLED;
+    }
     if (result == 0 || call != world->fault_call ||
         !ends_in(name, world->fault_suffix)) {
         return 0;

@@ -71,8 +71,9 @@ struct sim_world {
     /* What is held, by the handle. */
     bool holding;
     struct retention_hold hold;
-    uint32_t held; /* The state. */
-    bool rotten;   /* A snapshot that ANCHOR names may be damaged. */
+    uint32_t held;     /* The state. */
+    bool rotten;       /* A snapshot that ANCHOR names may be damaged. */
+    uint32_t garbling; /* This write of a temporary from now arrives garbled. */
     uint32_t indexes_lost;
     /* The fault that is armed. */
     enum sim_call fault_call;

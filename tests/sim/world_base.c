@@ -19,6 +19,7 @@ enum {
     PAST_BATCHES = 10,
     DUE_SEGMENTS = 4, /* More than any snapshot here is worth. */
     NAME_BYTES = 32,
+    SNAPSHOT_WRITES = 3, /* Header, a block, footer. */
     CLOCK_JUMP_MAX_MS = 3600 * 1000,
     NS_PER_MS = 1000000,
 };
@@ -415,6 +416,37 @@ static enum stele_status change_byte(struct io *io, const char *name,
     return status;
 }
 
+/* A bit of a snapshot is another by the time it reaches the disk, and nobody says
+ * so: it must not count. */
+static void garble_snapshot(struct sim_world *world,
+                            struct random_source *random)
+{
+    struct stele_error error;
+    enum stele_status status;
+
+    sim_world_end_checkpoint(world);
+    sim_world_commit(world, random_u64(random), STELE_DURABLE);
+    world->fault_result = 0;
+    if (world->unsure || world->problem[0] != '\0' ||
+        stele_checkpoint(world->store, &error) != STELE_OK) {
+        return;
+    }
+    snapshots_abort(world->store);
+    if (world->store->snapshot_last.lsn >= world->store->applied.lsn) {
+        return; /* There is nothing to take. */
+    }
+    world->garbling = 1 + (uint32_t)random_below(random, SNAPSHOT_WRITES);
+    status = stele_snapshot(world->store, NULL, &error);
+    if (world->garbling == 0 && status != STELE_CORRUPT) {
+        sim_world_fail(world, "a snapshot that was garbled says %d",
+                       (int)status);
+    }
+    if (world->garbling > 0 && status == STELE_OK) {
+        taken(world); /* It had fewer writes. */
+    }
+    world->garbling = 0;
+}
+
 /* One that ANCHOR names rots on the disk. The next snapshot must not let the log go
  * on the strength of it. */
 void sim_step_rot_snapshot(struct sim_world *world, uint64_t seed)
@@ -429,7 +461,11 @@ void sim_step_rot_snapshot(struct sim_world *world, uint64_t seed)
     struct stele_error error;
     enum stele_status status;
 
-    if (lsn == 0 || world->rotten || world->unsure) {
+    if (world->rotten || world->unsure) {
+        return;
+    }
+    if (lsn == 0 || random_one_in(&random, 3)) {
+        garble_snapshot(world, &random);
         return;
     }
     snapshots_abort(world->store); /* It may have looked at it already. */
