@@ -315,10 +315,32 @@ static enum stele_status build_from(struct stele *store,
     return status;
 }
 
+static enum stele_status no_base_left(const struct stele *store,
+                                      const struct bases *bases,
+                                      const struct stele_error *unreadable,
+                                      struct stele_error *error)
+{
+    const struct stele_error *why = unreadable;
+
+    if (why->status == STELE_OK) {
+        why = bases_why_none(bases);
+    }
+    if (why == NULL) {
+        why = &store->snapshot_error;
+    }
+    return error_set(error, why->status == STELE_IO ? STELE_IO : STELE_CORRUPT,
+                     "row E: no base is left%s%.180s",
+                     why->message[0] == '\0' ? "" : ": ", why->message);
+}
+
 /* From the newest base that is sound to its last byte. One that is not is set aside,
- * and the next older one and the longer log are used. */
+ * and the next older one and the longer log are used; one that cannot be read may be
+ * sound, and is only passed over. */
 static enum stele_status build(struct stele *store, struct stele_error *error)
 {
+    struct stele_error unreadable = {0};
+    uint64_t lsn_max = store->recovery.end.lsn;
+
     for (;;) {
         const struct base_item *base;
         struct stele_error failure = {0};
@@ -330,21 +352,23 @@ static enum stele_status build(struct stele *store, struct stele_error *error)
         if (status != STELE_OK) {
             return status;
         }
-        base = bases_newest(&bases, store->recovery.end.lsn);
+        base = bases_newest(&bases, lsn_max);
         if (base == NULL) {
+            status = no_base_left(store, &bases, &unreadable, error);
             bases_free(&bases);
-            return store->snapshot_error.status == STELE_OK
-                       ? error_set(error, STELE_CORRUPT,
-                                   "row E: no base is left")
-                       : error_set(error, STELE_CORRUPT,
-                                   "row E: no base is left: %.180s",
-                                   store->snapshot_error.message);
+            return status;
         }
         status = build_from(store, base, &damaged, &failure);
         if (status != STELE_OK && damaged) {
             failure.status = status;
             store->snapshot_error = failure;
-            status = snapshots_set_aside(store, base->lsn, error);
+            if (status == STELE_IO) {
+                unreadable = failure;
+                lsn_max = base->lsn - 1;
+                status = STELE_OK;
+            } else {
+                status = snapshots_set_aside(store, base->lsn, error);
+            }
             bases_free(&bases);
             if (status != STELE_OK) {
                 return status;

@@ -33,10 +33,10 @@ enum stele_status base_find(struct stele *store,
                             struct stele_error *error) STELE_MUST_CHECK;
 
 /*
- * Build index.tmp/ from the newest sound base and the log, up to less than a memtable
- * before its end (engine/rebuild.h); move index/, if there is one, into quarantine/;
- * name the new one in ANCHOR, make it index/ and open it. Killed on the way, it starts
- * over; if it cannot be built, index/ is left as it was.
+ * Build index.tmp/ from the newest sound base that can be read and the log, up to less
+ * than a memtable before its end (engine/rebuild.h); move index/, if there is one, into
+ * quarantine/; name the new one in ANCHOR, make it index/ and open it. Killed on the way,
+ * it starts over; if it cannot be built, index/ is left as it was.
  */
 enum stele_status base_rebuild(struct stele *store,
                                struct stele_error *error) STELE_MUST_CHECK;

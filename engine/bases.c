@@ -221,3 +221,13 @@ const struct base_item *bases_oldest(const struct bases *bases)
     }
     return NULL;
 }
+
+const struct stele_error *bases_why_none(const struct bases *bases)
+{
+    for (size_t index = bases->count; index > 0; index--) {
+        if (bases->items[index - 1].unreadable) {
+            return &bases->items[index - 1].why;
+        }
+    }
+    return bases->count == 0 ? NULL : &bases->items[bases->count - 1].why;
+}

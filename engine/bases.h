@@ -71,4 +71,8 @@ const struct base_item *bases_newest(const struct bases *bases,
 /* The oldest one that stands; NULL: none. */
 const struct base_item *bases_oldest(const struct bases *bases);
 
+/* Why none of them stands: of one that could only not be read (STELE_IO), else of
+ * the newest; NULL: there is none at all. Borrowed. */
+const struct stele_error *bases_why_none(const struct bases *bases);
+
 #endif

@@ -45,13 +45,15 @@ static enum stele_status explain(const struct bases *bases, uint64_t lsn_max,
                                  struct stele_error *error)
 {
     if (damaged != NULL) {
-        return error_set(error, STELE_CORRUPT, "%s", damaged->why.message);
+        return error_set(error, damaged->unreadable ? STELE_IO : STELE_CORRUPT,
+                         "%s", damaged->why.message);
     }
     for (size_t index = bases->count; index > 0; index--) {
         const struct base_item *item = &bases->items[index - 1];
 
         if (item->counts && !item->stands && item->lsn <= lsn_max) {
-            return error_set(error, STELE_CORRUPT, "%s", item->why.message);
+            return error_set(error, item->unreadable ? STELE_IO : STELE_CORRUPT,
+                             "%s", item->why.message);
         }
     }
     return error_set(error, STELE_NOT_FOUND, "no base is left");
@@ -90,6 +92,7 @@ enum stele_status retained_open_base(struct stele *store,
             return status;
         }
         item->stands = false;
+        item->unreadable = status == STELE_IO;
         damaged = damaged == NULL ? item : damaged;
     }
     return explain(bases, lsn_max, damaged, error);

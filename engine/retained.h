@@ -31,8 +31,8 @@ bool retained_same(const struct retained *left, const struct retained *right);
 /*
  * The newest base of an LSN up to `lsn_max` that can be opened; one whose file is
  * damaged no longer stands, and the next older one is tried. `*map_out` is NULL
- * for the origin. The item is borrowed. NOT_FOUND: there is none;
- * CORRUPT: there is none on account of damage.
+ * for the origin. The item is borrowed. NOT_FOUND: there is none; CORRUPT: there is
+ * none on account of damage; IO: on account of one that cannot be read.
  */
 enum stele_status retained_open_base(
     struct stele *store, struct retained *retained, uint64_t lsn_max,

@@ -344,7 +344,10 @@ static enum stele_status check_other(struct stele *store,
         return status;
     }
     run->other_damage = *error;
-    status = snapshots_set_aside(store, run->other_lsn, error);
+    /* One that cannot be read may be sound: it stays, but does not count. */
+    status = status == STELE_IO
+                 ? STELE_OK
+                 : snapshots_set_aside(store, run->other_lsn, error);
     return status == STELE_OK ? begin_other(store, run, error) : status;
 }
 
@@ -545,7 +548,7 @@ static enum stele_status settle(struct stele *store, const struct bases *bases,
             counted[count++] = item->lsn;
         } else if (item->trimmed) {
             status = remove_file(store, item->lsn, error);
-        } else if (!item->stands && !item->undecided &&
+        } else if (!item->stands && !item->undecided && !item->unreadable &&
                    bases_is_damage(&item->why)) {
             status = move_aside(store, item->lsn, error);
         }

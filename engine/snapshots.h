@@ -13,7 +13,8 @@
  *
  * A failure before `publish` leaves nothing behind, and nothing is ever removed before
  * `retain`. A snapshot that does not verify, or does not belong to this log, goes to
- * quarantine/, and the next older one is the other.
+ * quarantine/, and the next older one is the other; one that cannot be read (EIO) is
+ * passed over, and stays where it is.
  *
  * While the index is applying > applied it is no state of any LSN: then there is
  * nothing to take yet.

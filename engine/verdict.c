@@ -79,12 +79,14 @@ static enum stele_status run_without_index(struct stele *store,
 
     verdict->index_is_foreign = store->index != NULL;
     if (base == NULL) {
-        return error_set(error, STELE_CORRUPT,
+        const struct stele_error *why = bases_why_none(bases);
+
+        return error_set(error,
+                         why != NULL && why->status == STELE_IO ? STELE_IO
+                                                                : STELE_CORRUPT,
                          "recover: row E: no base is left: no index%s%.150s",
-                         bases->count == 0 ? ", no snapshot" : "; ",
-                         bases->count == 0
-                             ? ""
-                             : bases->items[bases->count - 1].why.message);
+                         why == NULL ? ", no snapshot" : "; ",
+                         why == NULL ? "" : why->message);
     }
     status = run_from(store, verdict, &base->position, error);
     if (status == STELE_OK && !store->recovery.base_found) {

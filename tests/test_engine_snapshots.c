@@ -633,6 +633,30 @@ static void one_that_was_set_aside_at_open_is_taken_again(void **state)
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], older);
 }
 
+/* A disk that fails to read is not a file that is damaged: nothing is moved, the
+ * status says so, and the next open, which can read, finds all of it. */
+static void two_that_cannot_be_read_are_left_where_they_are(void **state)
+{
+    (void)state;
+    (void)leave_two();
+    for (uint64_t after = 0; after < 6; after++) {
+        store_dir_kill(&dir);
+        remove_index();
+        io_fault_arm(&(struct io_fault){.call = IO_FAULT_READ,
+                                        .suffix = ".snap",
+                                        .after_calls = after,
+                                        .times = IO_FAULT_FOREVER,
+                                        .sys_errno = EIO});
+        assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
+                         STELE_IO);
+        io_fault_arm(NULL);
+        store_dir_open(&dir);
+        assert_all_there();
+        assert_int_equal(count("snapshot", ".snap"), 2);
+        assert_int_equal(count("quarantine", ".snap.0001"), 0);
+    }
+}
+
 static void two_that_are_damaged_are_a_refusal(void **state)
 {
     uint64_t newest;
@@ -832,6 +856,7 @@ int main(void)
         SNAPSHOT_TEST(
             a_newest_one_that_was_cut_is_set_aside_and_the_older_serves),
         SNAPSHOT_TEST(one_that_was_set_aside_at_open_is_taken_again),
+        SNAPSHOT_TEST(two_that_cannot_be_read_are_left_where_they_are),
         SNAPSHOT_TEST(two_that_are_damaged_are_a_refusal),
         SNAPSHOT_TEST(an_older_one_that_rotted_does_not_count),
         SNAPSHOT_TEST(an_older_one_that_rotted_is_told_of),

@@ -621,6 +621,89 @@ static void with_all_layers(struct sim_trial *trial)
     sim_trial_commit(trial, SIM_SHAPE_PUT, STELE_DURABLE);
 }
 
+/* ---- Snapshots ------------------------------------------------------------------------------------------ */
+
+static void act_snapshot(struct sim_trial *trial)
+{
+    struct stele_error error;
+    uint64_t lsn = 0;
+
+    if (!sim_trial_note(trial, "snapshot",
+                        stele_snapshot(trial->store, &lsn, &error), &error)) {
+        return;
+    }
+    if (lsn != trial->history.batches[trial->head].lsn ||
+        lsn != trial->store->anchor.snapshots[0]) {
+        sim_trial_problem(trial, "a snapshot of LSN %" PRIu64, lsn);
+    }
+    sim_disk_mark(trial->disk, SIM_MARK_SNAPSHOT, lsn);
+}
+
+/* More than a segment of log, and a snapshot. */
+static void commit_and_snapshot(struct sim_trial *trial)
+{
+    struct stele_error error;
+
+    sim_trial_commit(trial, SIM_SHAPE_LARGE, STELE_DURABLE);
+    sim_trial_commit(trial, SIM_SHAPE_LARGE, STELE_DURABLE);
+    (void)sim_trial_must(trial, "snapshot",
+                         stele_snapshot(trial->store, NULL, &error), &error);
+}
+
+/* The next one lets the log go. */
+static void with_snapshot(struct sim_trial *trial)
+{
+    open_writer(trial);
+    commit_and_snapshot(trial);
+    sim_trial_commit(trial, SIM_SHAPE_LARGE, STELE_DURABLE);
+    sim_trial_commit(trial, SIM_SHAPE_RANGES, STELE_RELAXED);
+}
+
+static void with_two_snapshots(struct sim_trial *trial)
+{
+    open_writer(trial);
+    commit_and_snapshot(trial);
+    commit_and_snapshot(trial);
+    if (atomic_load(&trial->store->stat_segments_removed) == 0) {
+        sim_trial_problem(trial, "nothing of the log was let go");
+    }
+    sim_trial_commit(trial, SIM_SHAPE_RANGES, STELE_DURABLE);
+    sim_trial_commit(trial, SIM_SHAPE_PUT, STELE_DURABLE);
+}
+
+/* The log's beginning is gone, and so is the index. */
+static void with_two_snapshots_alone(struct sim_trial *trial)
+{
+    struct sim_image *image;
+
+    with_two_snapshots(trial);
+    sim_trial_commit(trial, SIM_SHAPE_PUT, STELE_RELAXED);
+    sim_trial_kill(trial);
+    image = sim_image_copy(sim_disk_cache(trial->disk));
+    sim_image_unlink(image, sim_image_walk(image, SIM_STORE_PATH), "index");
+    start_from(trial, image);
+}
+
+/* Between the two snapshots, while the index has gone past it. */
+static void act_past_view(struct sim_trial *trial)
+{
+    const uint32_t number = trial->head - 3;
+    struct stele_error error;
+    struct stele_view *view;
+
+    if (!sim_trial_note(trial, "past view",
+                        stele_view_open_at(trial->store,
+                                           trial->history.batches[number].lsn,
+                                           &view, &error),
+                        &error)) {
+        return;
+    }
+    for (unsigned table = 0; table < SIM_TABLES; table++) {
+        read_table(trial, view, sim_table_name(table));
+    }
+    stele_view_close(view);
+}
+
 /* ---- All of them ------------------------------------------------------------------------------------------ */
 
 const struct sim_scenario sim_scenarios[] = {
@@ -665,5 +748,12 @@ const struct sim_scenario sim_scenarios[] = {
     {"verify by a reader", with_reader_alone, act_verify, false},
     {"find a tag", with_all_layers, act_find_tag, false},
     {"read", with_all_layers, act_read, false},
+    {"snapshot", with_all_layers, act_snapshot, false},
+    {"snapshot that lets the log go", with_snapshot, act_snapshot, false},
+    {"open without an index, from a snapshot", with_two_snapshots_alone,
+     act_open, false},
+    {"open for reading without an index, from a snapshot",
+     with_two_snapshots_alone, act_open_reader, false},
+    {"view of a past LSN", with_two_snapshots, act_past_view, false},
     {NULL, NULL, NULL, false},
 };

@@ -32,7 +32,7 @@ static bool must_be_retained(const struct sim_world *world, uint64_t lsn)
     const struct wal_anchor *anchor = &world->store->anchor;
 
     return anchor->snapshots[1] == 0
-               ? anchor->segment_oldest == STORE_SEGMENT_FIRST
+               ? anchor->segment_oldest == WAL_SEGMENT_FIRST
                : lsn >= anchor->snapshots[1];
 }
 
