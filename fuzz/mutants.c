@@ -15,13 +15,17 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* What is tried, one after another, until the mutant is caught: first everything,
- * then what is hardest on a store. By states, not by time: what is caught does not
+/* What is tried, one after another, until the mutant is caught: first a little of
+ * what has most in it, then everything, then what is hardest on a store. By states, not by time: what is caught does not
  * depend on the machine. */
 static const struct {
     const char *model; /* NULL: as each seed says. */
     const char *states;
-} trials[] = {{NULL, "80000"}, {"A+R", "80000"}, {"A+E", "600000"}};
+} trials[] = {{"A+R+S", "24000"},
+              {NULL, "80000"},
+              {"A+R", "80000"},
+              {"O+E", "200000"},
+              {"A+E", "600000"}};
 
 enum { TRIALS = sizeof trials / sizeof trials[0] };
 

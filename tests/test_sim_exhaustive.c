@@ -39,7 +39,8 @@ enum {
 
 static const struct sim_setting setting = {.segment_bytes = SEGMENT_BYTES,
                                            .memtable_bytes = MEMTABLE_BYTES,
-                                           .fs_kind = IO_FS_OVERWRITE};
+                                           .fs_kind = IO_FS_OVERWRITE,
+                                           .snapshot_log_bytes = SEGMENT_BYTES};
 
 /* ---- What was examined already -------------------------------------------------- */
 
@@ -314,6 +315,7 @@ static void live(struct life *life, struct sim_image *image, uint64_t seed,
                    start->created, 1, &setting);
     life->world.lsn_high = start->lsn_high;
     life->world.anchor_sequence = start->anchor_sequence;
+    life->world.rotten = start->rot;
     sim_world_run(&life->world, steps, count, NULL);
     if (life->world.problem[0] != '\0') {
         fail_msg("script %s: %s", life->letters, life->world.problem);
@@ -358,6 +360,8 @@ struct expectation {
     bool torn;
     bool in_checkpoint;
     bool sync_lost;
+    uint64_t snapshots; /* At least. */
+    bool trims;
 };
 
 static uint64_t count_lost_syncs(const struct sim_world *world)
@@ -403,6 +407,10 @@ static void enumerate(const char *letters, uint64_t seed, const char *next,
     assert_true(!expectation->sync_lost || count_lost_syncs(&life.world) > 0);
     assert_true(!expectation->rotates ||
                 wal_writer_stats(life.world.store->writer).rotations > 0);
+    assert_true(atomic_load(&life.world.store->stat_snapshots) >=
+                expectation->snapshots);
+    assert_true(!expectation->trims ||
+                atomic_load(&life.world.store->stat_segments_removed) > 0);
     sim_world_deinit(&life.world);
     sim_history_deinit(&life.history);
 }
@@ -506,6 +514,48 @@ static void a_life_after_every_torn_tail(void **state)
               &(struct expectation){.distinct_min = 6500, .torn = true});
 }
 
+/* Its bytes, its name, ANCHOR: cut between any two of them. */
+static void a_snapshot_between_two_commits(void **state)
+{
+    (void)state;
+    enumerate("DPD", 0, NULL, false,
+              &(struct expectation){.distinct_min = 250, .snapshots = 1});
+}
+
+static void a_snapshot_in_steps_between_relaxed_commits(void **state)
+{
+    (void)state;
+    enumerate("MFCCCprprprprprp", 0, NULL, false,
+              &(struct expectation){
+                  .distinct_min = 400, .in_checkpoint = true, .snapshots = 1});
+}
+
+/* The second one lets the first segments go. */
+static void two_snapshots_and_what_they_let_go(void **state)
+{
+    (void)state;
+    enumerate("LLLPLLLPLP", 0, NULL, false,
+              &(struct expectation){.distinct_min = 49000,
+                                    .rotates = true,
+                                    .snapshots = 3,
+                                    .trims = true});
+}
+
+static void an_index_that_is_lost_and_built_from_a_snapshot(void **state)
+{
+    (void)state;
+    enumerate("DPrXr", 0, NULL, false,
+              &(struct expectation){.distinct_min = 350});
+}
+
+/* Cut inside the rebuild, and cut again inside the one that follows. */
+static void a_second_power_cut_inside_a_rebuild(void **state)
+{
+    (void)state;
+    enumerate("DPDX", 0, "D", true,
+              &(struct expectation){.distinct_min = 1000});
+}
+
 static int make_seen(void **state)
 {
     (void)state;
@@ -536,6 +586,11 @@ int main(void)
         cmocka_unit_test(a_sync_that_fails_and_a_new_open),
         cmocka_unit_test(a_second_power_cut_inside_recovery),
         cmocka_unit_test(a_life_after_every_torn_tail),
+        cmocka_unit_test(a_snapshot_between_two_commits),
+        cmocka_unit_test(a_snapshot_in_steps_between_relaxed_commits),
+        cmocka_unit_test(two_snapshots_and_what_they_let_go),
+        cmocka_unit_test(an_index_that_is_lost_and_built_from_a_snapshot),
+        cmocka_unit_test(a_second_power_cut_inside_a_rebuild),
     };
 
     return cmocka_run_group_tests_name("sim: exhaustive", tests, make_seen,

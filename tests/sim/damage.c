@@ -248,40 +248,55 @@ static void change_snapshot_byte(struct damage *damage)
              damage->target->name, offset);
 }
 
-/* A whole one, of another store: empty, of the same LSN and position. */
-static void make_foreign(struct damage *damage)
+/* What a whole snapshot says of itself; false: it is none. */
+static bool read_snapshot(const struct damage *damage,
+                          struct snapshot_header *header_out,
+                          struct snapshot_info *info_out)
 {
     const uint32_t inode = damage->target->inode;
-    uint8_t bytes[SNAPSHOT_HEADER_BYTES + SNAPSHOT_FOOTER_BYTES];
-    const uint8_t uuid[SNAPSHOT_UUID_BYTES] = "another store's";
     const uint64_t size = sim_image_node(damage->image, inode)->size_bytes;
+    uint8_t header[SNAPSHOT_HEADER_BYTES];
+    uint8_t footer[SNAPSHOT_FOOTER_BYTES];
+
+    if (size < sizeof header + sizeof footer) {
+        return false;
+    }
+    (void)sim_image_read(damage->image, inode, header, sizeof header, 0);
+    (void)sim_image_read(damage->image, inode, footer, sizeof footer,
+                         size - sizeof footer);
+    return snapshot_header_decode(header, header_out) == SNAPSHOT_VALID &&
+           snapshot_footer_decode(footer, header_out->checksum, info_out);
+}
+
+enum forgery { FORGE_FOREIGN, FORGE_EMPTY };
+
+/* A whole one of the same LSN and position without entries: of another store, or of
+ * this one, with nothing wrong but that its totals are of more than is in it. */
+static void forge(struct damage *damage, enum forgery forgery)
+{
+    const uint8_t foreign[SNAPSHOT_UUID_BYTES] = "another store's";
+    const uint32_t inode = damage->target->inode;
+    uint8_t bytes[SNAPSHOT_HEADER_BYTES + SNAPSHOT_FOOTER_BYTES];
     struct snapshot_header header;
     struct snapshot_info info;
 
-    if (size < sizeof bytes ||
-        sim_image_read(damage->image, inode, bytes, SNAPSHOT_HEADER_BYTES, 0) <
-            SNAPSHOT_HEADER_BYTES ||
-        snapshot_header_decode(bytes, &header) != SNAPSHOT_VALID) {
+    if (!read_snapshot(damage, &header, &info) || info.totals.keys == 0) {
         return;
     }
-    (void)sim_image_read(damage->image, inode, bytes + SNAPSHOT_HEADER_BYTES,
-                         SNAPSHOT_FOOTER_BYTES, size - SNAPSHOT_FOOTER_BYTES);
-    if (!snapshot_footer_decode(bytes + SNAPSHOT_HEADER_BYTES, header.checksum,
-                                &info)) {
+    snapshot_header_encode(forgery == FORGE_FOREIGN ? foreign : header.uuid,
+                           header.lsn, bytes);
+    if (snapshot_header_decode(bytes, &header) != SNAPSHOT_VALID) {
         return;
     }
-    snapshot_header_encode(uuid, header.lsn, bytes);
-    (void)snapshot_header_decode(bytes, &header);
     info.entries = 0;
     info.blocks = 0;
-    info.totals = (struct snapshot_totals){0};
     info.digest = checksum128(bytes, SNAPSHOT_HEADER_BYTES, 0);
     snapshot_footer_encode(&info, header.checksum,
                            bytes + SNAPSHOT_HEADER_BYTES);
     sim_image_resize(damage->image, inode, 0);
     sim_image_write(damage->image, inode, bytes, sizeof bytes, 0);
-    snprintf(damage->text, damage->bytes, "%s is another store's",
-             damage->target->name);
+    snprintf(damage->text, damage->bytes, "%s is %s", damage->target->name,
+             forgery == FORGE_FOREIGN ? "another store's" : "empty");
 }
 
 /* Another one's bytes under this one's name; SWAP: and the other way round. */
@@ -310,7 +325,7 @@ static void damage_snapshot(struct damage *damage,
 
     /* The index is a base, and so is the other one. */
     damage->loss = SIM_LOSS_REFUSES_NOTHING;
-    switch (random_below(damage->random, 8)) {
+    switch (random_below(damage->random, 9)) {
     case 0:
         sim_image_unlink(damage->image, target->dir, target->name);
         snprintf(damage->text, damage->bytes, "%s is gone", target->name);
@@ -326,9 +341,12 @@ static void damage_snapshot(struct damage *damage,
         misname(damage, MISDIRECT);
         break;
     case 4:
-        make_foreign(damage);
+        forge(damage, FORGE_FOREIGN);
         break;
     case 5:
+        forge(damage, FORGE_EMPTY);
+        break;
+    case 6:
         if (make_older(damage->image, older, target)) {
             snprintf(damage->text, damage->bytes, "%s is as it was earlier",
                      target->name);

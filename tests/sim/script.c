@@ -14,8 +14,8 @@ static const uint8_t weights[SIM_STEP_KINDS] = {
     [SIM_STEP_FAULT] = 0,          [SIM_STEP_KILL] = 4,
     [SIM_STEP_REOPEN] = 2,         [SIM_STEP_SNAPSHOT] = 7,
     [SIM_STEP_SNAPSHOT_STEP] = 24, [SIM_STEP_LOSE_INDEX] = 2,
-    [SIM_STEP_HOLD] = 4,           [SIM_STEP_PAST] = 4,
-    [SIM_STEP_CLOCK] = 2,          [SIM_STEP_ROT_INDEX] = 1,
+    [SIM_STEP_HOLD] = 8,           [SIM_STEP_PAST] = 4,
+    [SIM_STEP_CLOCK] = 4,          [SIM_STEP_ROT_INDEX] = 1,
     [SIM_STEP_ROT_SNAPSHOT] = 2,
 };
 
@@ -81,6 +81,12 @@ size_t sim_script_make(const struct sim_profile *profile, uint64_t seed,
         if (index > 0 && steps[index - 1].kind == SIM_STEP_RELAXED &&
             random_one_in(&random, 2)) {
             steps[index].kind = SIM_STEP_RELAXED;
+        }
+        /* An index that is applying is no state. */
+        if (profile->snapshots && index > 0 &&
+            steps[index - 1].kind == SIM_STEP_CHECKPOINT &&
+            random_one_in(&random, 3)) {
+            steps[index].kind = SIM_STEP_SNAPSHOT_STEP;
         }
     }
     return count;

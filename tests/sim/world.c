@@ -911,7 +911,7 @@ static void run_step(struct sim_world *world, const struct sim_step *step)
         sim_step_snapshot(world);
         break;
     case SIM_STEP_SNAPSHOT_STEP:
-        sim_step_snapshot_step(world);
+        sim_step_snapshot_step(world, step->seed);
         break;
     case SIM_STEP_LOSE_INDEX:
         sim_step_lose_index(world);

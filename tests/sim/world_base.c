@@ -12,10 +12,12 @@
 #include "engine/snapshots.h"
 #include "snapshot/format.h"
 #include "tests/sim/map.h"
+#include "tests/sim/snapshot.h"
 #include "tests/sim/world_internal.h"
 
 enum {
     STEP_BYTES = 1, /* So that every phase of a snapshot is a step. */
+    STEPS_MAX = 4,  /* ... and so many at a time, at most. */
     PAST_BATCHES = 10,
     DUE_SEGMENTS = 4, /* More than any snapshot here is worth. */
     NAME_BYTES = 32,
@@ -151,6 +153,23 @@ static void check_due(struct sim_world *world)
     }
 }
 
+static void check_contents(struct sim_world *world, uint64_t lsn)
+{
+    const uint32_t number =
+        sim_history_find(world->history, lsn, world->history->count);
+    char text[SIM_PROBLEM_BYTES / 2];
+
+    world->fault_result = 0; /* Ours are not the calls that are to fail. */
+    if (number == UINT32_MAX) {
+        sim_world_fail(
+            world, "a snapshot of LSN %" PRIu64 ", which no batch of ours has",
+            lsn);
+    } else if (!sim_snapshot_matches(world->history, number, world->store, lsn,
+                                     text, sizeof text)) {
+        sim_world_fail(world, "%s", text);
+    }
+}
+
 /* A new one counts. */
 static void taken(struct sim_world *world)
 {
@@ -165,6 +184,7 @@ static void taken(struct sim_world *world)
     }
     world->rotten = false;
     sim_world_mark(world, SIM_MARK_SNAPSHOT, lsn);
+    check_contents(world, lsn);
     check_held(world);
 }
 
@@ -199,16 +219,25 @@ void sim_step_snapshot(struct sim_world *world)
     }
 }
 
-void sim_step_snapshot_step(struct sim_world *world)
+void sim_step_snapshot_step(struct sim_world *world, uint64_t seed)
 {
     const uint64_t before = atomic_load(&world->store->stat_snapshots);
+    struct random_source random = {.state = seed};
+    uint64_t steps = random_below(&random, STEPS_MAX);
     struct stele_error error;
-    enum stele_status status;
+    enum stele_status status = STELE_OK;
 
     check_due(world);
-    status = world->store->snapshot_run == NULL
-                 ? snapshots_begin(world->store, &error)
-                 : snapshots_advance(world->store, STEP_BYTES, &error);
+    if (world->store->snapshot_run == NULL) {
+        status = snapshots_begin(world->store, &error);
+    } else {
+        steps++;
+    }
+    while (status == STELE_OK && world->store->snapshot_run != NULL &&
+           steps > 0) {
+        status = snapshots_advance(world->store, STEP_BYTES, &error);
+        steps--;
+    }
     if (status != STELE_OK) {
         if (!sim_world_excused(world, status)) {
             sim_world_fail(world, "step of a snapshot: %s", error.message);

@@ -28,7 +28,7 @@ void sim_world_commit(struct sim_world *world, uint64_t seed,
 /* ---- Steps: world_base.c ------------------------------------------------------ */
 
 void sim_step_snapshot(struct sim_world *world);
-void sim_step_snapshot_step(struct sim_world *world);
+void sim_step_snapshot_step(struct sim_world *world, uint64_t seed);
 void sim_step_lose_index(struct sim_world *world);
 void sim_step_hold(struct sim_world *world, uint64_t seed);
 void sim_step_past(struct sim_world *world, uint64_t seed);
