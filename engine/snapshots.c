@@ -207,15 +207,16 @@ enum stele_status snapshots_begin(struct stele *store,
 static enum stele_status copy(struct stele *store, struct snapshot_run *run,
                               uint64_t bytes_max, struct stele_error *error)
 {
-    bool done;
-    enum stele_status status =
-        snapshot_copy_advance(&run->copy, bytes_max, &done, error);
+    enum stele_status status;
+    bool done = false;
 
+    status = damage_note(
+        store, snapshot_copy_advance(&run->copy, bytes_max, &done, error));
     if (status != STELE_OK || !done) {
         return status;
     }
-    status =
-        snapshot_copy_finish(&run->copy, &run->position, &run->info, error);
+    status = damage_note(store, snapshot_copy_finish(&run->copy, &run->position,
+                                                     &run->info, error));
     if (status == STELE_OK) {
         snapshot_copy_close(&run->copy);
         index_reader_release(run->index);
@@ -403,14 +404,9 @@ enum stele_status snapshots_advance(struct stele *store, uint64_t bytes_max,
 
     status = store_check_writable(store, &failure);
     if (status == STELE_OK) {
-        const bool copying = run->phase == PHASE_COPY;
-
         mutex_lock(&run->mutex);
         status = step(store, run, bytes_max, &failure);
         mutex_unlock(&run->mutex);
-        if (copying) {
-            status = damage_note(store, status); /* Of the index. */
-        }
     }
     over = status != STELE_OK || store->snapshot_run == NULL;
     if (!over) {

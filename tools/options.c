@@ -31,7 +31,7 @@ static int parse_decimal(const char *dashes, const char *name, const char *text,
 
 static int parse_number(const struct option_spec *spec, const char *text)
 {
-    uint64_t number;
+    uint64_t number = 0;
     const int code = parse_decimal("--", spec->name, text, &number);
 
     if (code != EXIT_DONE) {

@@ -106,6 +106,10 @@ static void append_mark(char *text, const struct life *life,
                "-- ANCHOR is durable with sequence %" PRIu64 "\n", op->value);
         return;
     }
+    if (op->mark == SIM_MARK_INDEX_ROT) {
+        append(text, SIM_VIOLATION_BYTES, "-- the index is damaged\n");
+        return;
+    }
     if (op->mark == SIM_MARK_SNAPSHOT || op->mark == SIM_MARK_ROT) {
         append(text, SIM_VIOLATION_BYTES, "-- snapshot of LSN %" PRIu64 " %s\n",
                op->value, op->mark == SIM_MARK_ROT ? "is damaged" : "is named");

@@ -34,6 +34,7 @@ enum sim_mark {
     SIM_MARK_SNAPSHOT, /* ANCHOR names a snapshot of this LSN, or a newer one; all
                           that it names are sound. */
     SIM_MARK_ROT,      /* A snapshot of this LSN is damaged from now on. */
+    SIM_MARK_INDEX_ROT, /* The index is, and may be set aside. */
 };
 
 enum { SIM_PROBLEM_BYTES = 600 };

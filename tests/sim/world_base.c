@@ -404,6 +404,7 @@ void sim_step_rot_index(struct sim_world *world, uint64_t seed)
         (size_t)snprintf((char *)bytes, sizeof bytes, "%s%c%s",
                          sim_table_name(table), '\0', sim_key_name(key));
     if (rot_entry(world, (struct bytes){bytes, name_bytes}, &random)) {
+        sim_world_mark(world, SIM_MARK_INDEX_ROT, 0);
         check_rot_is_found(world, table, key);
         sim_step_lose_index(world);
     }
