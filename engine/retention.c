@@ -360,6 +360,9 @@ static enum stele_status explain(struct stele *store, uint64_t seq,
                                  enum stele_kept *kept_out, uint64_t *lsn_out,
                                  struct stele_error *error)
 {
+    /* Of a reader's index and what it shows; of a writer's holds. */
+    struct mutex *mutex =
+        store->read_only ? &store->follow.mutex : &store->retention_mutex;
     struct retention_needs needs;
     struct retained retained;
     enum stele_status status = retained_read(store, &retained, error);
@@ -367,9 +370,9 @@ static enum stele_status explain(struct stele *store, uint64_t seq,
     if (status != STELE_OK) {
         return status;
     }
-    mutex_lock(&store->retention_mutex); /* Of the holds. */
+    mutex_lock(mutex);
     status = retention_look(store, &retained.bases, &needs, error);
-    mutex_unlock(&store->retention_mutex);
+    mutex_unlock(mutex);
     if (status == STELE_OK) {
         *kept_out = retention_why(&needs, seq, lsn_out);
     }

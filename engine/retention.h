@@ -50,7 +50,8 @@ uint64_t retention_oldest(const struct retention_needs *needs, uint64_t oldest);
 enum stele_kept retention_why(const struct retention_needs *needs, uint64_t seq,
                               uint64_t *lsn_out);
 
-/* What the store needs now. `bases` as ANCHOR will count them. */
+/* What the store needs now. `bases` as ANCHOR will count them. Under
+ * retention_mutex; of a read-only handle, under its follow mutex. */
 enum stele_status retention_look(struct stele *store, const struct bases *bases,
                                  struct retention_needs *needs_out,
                                  struct stele_error *error) STELE_MUST_CHECK;

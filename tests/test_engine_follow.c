@@ -832,12 +832,15 @@ static void *view_again_and_again(void *context)
     struct stele *store = context;
 
     while (!atomic_load(&stop_viewing)) {
+        struct stele_segment segment;
         struct stele_view *view;
         struct stele_error error;
 
         run_expect_ok(stele_view_open(store, &view, &error), &error,
                       "open view");
         stele_view_close(view);
+        run_expect_ok(stele_segment_next(store, 0, &segment, &error), &error,
+                      "segment");
     }
     return NULL;
 }
