@@ -114,12 +114,12 @@ static enum stele_status refresh_index(struct stele *store,
                                        const struct follow_sight *sight,
                                        struct stele_error *error)
 {
-    const bool stale =
-        store->index == NULL
-            ? store->anchor.index_generation > 0 && !store->follow.caught_up
-            : store->anchor.index_generation !=
-                  index_identity(store->index)->generation;
+    const bool stale = store->index == NULL
+                           ? store->anchor.index_generation > 0
+                           : store->anchor.index_generation !=
+                                 index_identity(store->index)->generation;
     const bool unsafe = store->index_no_lock && sight->writer_alive;
+    enum stele_status status;
 
     if (store->options.ignore_index || (!stale && !unsafe)) {
         return STELE_OK;
@@ -132,10 +132,16 @@ static enum stele_status refresh_index(struct stele *store,
                                   "views")
                       : STELE_OK;
     }
-    tail_close(&store->follow.tail);
-    index_close(store->index);
-    store->index = NULL;
-    return base_find(store, error);
+    if (store->index != NULL) {
+        tail_close(&store->follow.tail);
+        index_close(store->index);
+        store->index = NULL;
+    }
+    status = base_find(store, error);
+    if (store->index != NULL) {
+        tail_close(&store->follow.tail); /* It stands on something else. */
+    }
+    return status;
 }
 
 /* ---- What must be shown ---------------------------------------------------------------- */

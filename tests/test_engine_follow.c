@@ -953,6 +953,23 @@ static void without_an_index_a_reader_stands_on_a_snapshot(void **state)
     stele_view_close(view);
 }
 
+/* The one that was looked at is not read again for every view. */
+static void without_an_index_a_reader_goes_on_with_its_tail(void **state)
+{
+    uint64_t replayed;
+
+    (void)state;
+    leave_only_a_snapshot();
+    open_reader();
+    assert_shows(10);
+    replayed = store_dir_stats(&dir).recovery_replayed_records;
+    put_large(10, 1);
+    assert_shows(11);
+    assert_shows(11);
+    assert_int_equal(store_dir_stats(&dir).recovery_replayed_records,
+                     replayed + 1);
+}
+
 static void without_a_snapshot_either_it_says_so(void **state)
 {
     char path[FILES_PATH_BYTES];
@@ -998,6 +1015,7 @@ int main(int argc, char **argv)
         FOLLOW_TEST(without_lock_mdb_reading_makes_none),
         FOLLOW_TEST(a_tail_whose_log_was_removed_is_begun_anew),
         FOLLOW_TEST(without_an_index_a_reader_stands_on_a_snapshot),
+        FOLLOW_TEST(without_an_index_a_reader_goes_on_with_its_tail),
         FOLLOW_TEST(without_a_snapshot_either_it_says_so),
         FOLLOW_TEST(statistics_may_be_asked_for_while_views_are_opened),
     };
