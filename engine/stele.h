@@ -358,9 +358,9 @@ STELE_API enum stele_status stele_checkpoint(
  * snapshots make superfluous is removed (see "Retention"). Commits and reads go on.
  * The store does this by itself when the log since the last one exceeds max(64 MiB,
  * that snapshot's size). Never needed for durability. STELE_OK with nothing done if
- * there is one of that LSN. STELE_NO_SPACE: given up, nothing is left of it and nothing
- * was removed. STELE_CORRUPT: a value in the index fails its check; no snapshot is
- * made of that.
+ * there is one of that LSN, or if nothing was ever committed (LSN 0).
+ * STELE_NO_SPACE: given up, nothing is left of it and nothing was removed.
+ * STELE_CORRUPT: a value in the index fails its check; no snapshot is made of that.
  */
 STELE_API enum stele_status stele_snapshot(
     struct stele *store, uint64_t *lsn_out,
@@ -396,7 +396,9 @@ STELE_API enum stele_status stele_view_open(
  * and the log from there: takes time and, while the view lives, memory in
  * proportion to that part of the log, and reads the snapshot once as a whole. To
  * look a key up in a snapshot costs some 64 KiB of reading. Otherwise it is a view
- * like any other, and counts as one.
+ * like any other, and counts as one. Where it stands on a snapshot, what
+ * stele_view_get() lends is a copy that lives as long as the view: to look many
+ * keys up, stele_view_copy(), or a cursor. (So too in a reader that has no index.)
  *
  * STELE_NOT_FOUND: older than what is retained, or newer than what is durable
  * (what a relaxed commit has written but not synced); the message names that end.
@@ -563,7 +565,7 @@ struct stele_stats {
     uint64_t snapshots_taken; /* By this handle. */
     uint64_t snapshot_failures;
     uint64_t snapshot_lsns[2]; /* Those that count, the newer first; 0: none. */
-    /* Of the one under way: 0, or bytes written and read back so far. */
+    /* Of the one under way: bytes of its file so far. 0: there is none. */
     uint64_t snapshot_bytes_done;
     uint64_t segments_removed;
     /* Why the last one failed, or what was found damaged of those before it, by
