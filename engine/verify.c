@@ -40,6 +40,7 @@ struct verify {
     void *context;
     struct stele_verify_report report;
     uint64_t unit_first; /* Of the log, as far as it is read. */
+    bool log_read;       /* To its end: what was not seen is not in it. */
     bool applied_seen;
     bool applying_seen;
 };
@@ -225,6 +226,7 @@ static enum stele_status verify_units(struct verify *verify,
         verify_records(verify, &unit);
         verify_positions(verify, &unit.position);
     }
+    verify->log_read = true;
     return STELE_OK;
 }
 
@@ -272,14 +274,18 @@ static enum stele_status verify_log(struct verify *verify,
         }
         wal_reader_close(&reader);
     }
-    if (status == STELE_OK) {
-        return STELE_OK;
+    if (status == STELE_CORRUPT || status == STELE_FOREIGN) {
+        /* Of a segment's header. What does not depend on it is read all the same. */
+        status = check_start(verify, error);
+        if (status == STELE_OK) {
+            tell(verify, &failure);
+        }
+        return status;
     }
-    *error = failure;
-    return status == STELE_CORRUPT &&
-                   check_start(verify, &failure) == STELE_BUSY
-               ? STELE_BUSY
-               : status;
+    if (status != STELE_OK) {
+        *error = failure;
+    }
+    return status;
 }
 
 /* ---- The index ------------------------------------------------------------------- */
@@ -309,6 +315,9 @@ static void verify_ends(struct verify *verify)
     const struct wal_position *applying =
         index_reader_applying(verify->view->base.index);
 
+    if (!verify->log_read) {
+        return;
+    }
     if (!verify->applied_seen && applied->unit >= verify->unit_first) {
         problem(verify, "index: applied is beyond the end of the log");
     } else if (!verify->applying_seen && applying->unit >= verify->unit_first) {

@@ -548,6 +548,24 @@ static void a_log_that_is_cut_without_a_snapshot_is_found(void **state)
     assert_int_equal(find_tag(1, &lsn), STELE_CORRUPT);
 }
 
+/* What is behind it in the log cannot be read; snapshots and index can. */
+static void damage_in_the_log_does_not_hide_other_damage(void **state)
+{
+    (void)state;
+    put_big("big");
+    put_big("big");
+    store_dir_put(&dir, "big", "small");
+    store_dir_put(&dir, "rotten", "this value rots");
+    assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
+    files_flip_bit(at("wal/0000000000000002.wal"), 0, 0);
+    files_flip_everywhere(at("index/data.mdb"), "this value rots", 15, 3);
+    assert_int_equal(verify(), STELE_CORRUPT);
+    assert_int_equal(report.problems, 2);
+    assert_string_equal(findings[0], "wal/0000000000000002.wal: offset 0: not "
+                                     "a valid segment header");
+    assert_non_null(strstr(findings[1], "key \"rotten\""));
+}
+
 static void cut_it_further(void)
 {
     at_a_finding = NULL;
@@ -613,6 +631,7 @@ int main(void)
         STORE_TEST(a_log_that_goes_on_behind_a_snapshot_is_read_from_there),
         STORE_TEST(tags_are_looked_for_in_what_is_left_of_the_log),
         STORE_TEST(a_log_that_is_cut_without_a_snapshot_is_found),
+        STORE_TEST(damage_in_the_log_does_not_hide_other_damage),
         STORE_TEST(a_log_that_is_cut_while_it_is_read_is_read_again),
         STORE_TEST(a_snapshot_that_is_taken_meanwhile_is_not_missing),
     };
