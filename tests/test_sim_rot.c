@@ -14,6 +14,8 @@
  *                               next page, and nothing reads them
  *     a tail of zeros           harmless: reported as torn, or not looked at
  *     a torn tail, retired      harmless: it is not part of the log
+ *     a snapshot                harmless: the index is a base, and without it the
+ *                               older snapshot; set aside when it is noticed
  *
  * What lies before the base (the index's position) opening does not read; there
  * stele_verify() must find it.
@@ -30,6 +32,7 @@
 #include <string.h>
 
 #include "base/numbered.h"
+#include "snapshot/format.h"
 #include "tests/lib/sanitized.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/spell.h"
@@ -1043,6 +1046,156 @@ static void damaged_files_in_a_checkpoint(void **state)
     check_files("DMRMFCr", END_KILLED, "DMRM");
 }
 
+/* ---- Snapshots ----------------------------------------------------------------------- */
+
+enum { SNAPSHOT_STRIDE = SANITIZED_CHOICE(1, 31) };
+
+static uint32_t snapshot_inode(const struct sim_image *image, uint64_t lsn)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, SIM_STORE_PATH "/snapshot/%016" PRIx64 ".snap",
+             lsn);
+    return sim_image_walk(image, path);
+}
+
+/* Two snapshots, and something behind them that is proven durable. */
+static void make_subject_with_snapshots(struct subject *subject)
+{
+    *subject = (struct subject){.image = NULL};
+    sim_history_init(&subject->history);
+    live(subject, "DrPDMPDrDT", END_KILLED);
+    learn(subject);
+    assert_int_not_equal(subject->anchor.snapshots[1], 0);
+}
+
+static bool is_set_aside(const struct sim_image *image)
+{
+    return sim_image_walk(image, SIM_STORE_PATH "/quarantine") != 0;
+}
+
+/* Opens it, and says whether something was set aside. */
+static bool opens_the_same(struct subject *subject,
+                           const struct sim_image *image, uint64_t offset)
+{
+    struct scene scene;
+    bool set_aside;
+
+    open_scene(&scene, image, STELE_OPEN_EXISTING);
+    if (scene.status != STELE_OK ||
+        state_of(&subject->history, scene.store) != subject->found) {
+        fail_msg("offset %" PRIu64 ": %s", offset,
+                 scene.status == STELE_OK ? "another state"
+                                          : scene.error.message);
+    }
+    set_aside = is_set_aside(sim_disk_cache(scene.disk));
+    end_scene(&scene);
+    open_scene(&scene, image, STELE_OPEN_READ_ONLY);
+    if (scene.status != STELE_OK ||
+        state_of(&subject->history, scene.store) != subject->found) {
+        fail_msg("offset %" PRIu64 ", a reader: %s", offset,
+                 scene.status == STELE_OK ? "another state"
+                                          : scene.error.message);
+    }
+    end_scene(&scene);
+    return set_aside;
+}
+
+/* Opening looks at header and footer; at the rest when the index is gone. Noticed or
+ * not, the state is the same. */
+static void flip_snapshot(struct subject *subject, uint64_t lsn,
+                          bool *noticed_out, bool *noticed_without_index_out,
+                          uint64_t offset)
+{
+    struct sim_image *image = copy_of(subject);
+    const uint32_t inode = snapshot_inode(image, lsn);
+    uint8_t byte = 0;
+
+    (void)sim_image_read(image, inode, &byte, 1, offset);
+    byte = (uint8_t)(byte ^ 1u << (offset % 8));
+    sim_image_write(image, inode, &byte, 1, offset);
+    *noticed_out = opens_the_same(subject, image, offset);
+    sim_image_unlink(image, sim_image_walk(image, SIM_STORE_PATH), "index");
+    *noticed_without_index_out = opens_the_same(subject, image, offset);
+    sim_image_free(image);
+}
+
+static void a_flipped_bit_in_a_snapshot_changes_nothing(void **state)
+{
+    struct subject subject;
+    uint64_t noticed = 0;
+    uint64_t bytes;
+
+    (void)state;
+    make_subject_with_snapshots(&subject);
+    for (size_t index = 0; index < WAL_ANCHOR_SNAPSHOTS; index++) {
+        const uint64_t lsn = subject.anchor.snapshots[index];
+
+        bytes =
+            sim_image_node(subject.image, snapshot_inode(subject.image, lsn))
+                ->size_bytes;
+        assert_true(bytes > SNAPSHOT_HEADER_BYTES + SNAPSHOT_FOOTER_BYTES);
+        for (uint64_t offset = 0; offset < bytes; offset += SNAPSHOT_STRIDE) {
+            const bool is_end = offset < SNAPSHOT_HEADER_BYTES ||
+                                offset >= bytes - SNAPSHOT_FOOTER_BYTES;
+            bool with_index;
+            bool without_index;
+
+            flip_snapshot(&subject, lsn, &with_index, &without_index, offset);
+            assert_int_equal(with_index, is_end);
+            /* The older one is not read if the newer will do. */
+            assert_int_equal(without_index, is_end || index == 0);
+            noticed += without_index;
+        }
+    }
+    print_message("             %" PRIu64 " were noticed\n", noticed);
+    free_subject(&subject);
+}
+
+/* One that is cut, at every length, and one that is gone. */
+static void a_cut_snapshot_changes_nothing(void **state)
+{
+    struct subject subject;
+    uint64_t lsn;
+
+    (void)state;
+    make_subject_with_snapshots(&subject);
+    lsn = subject.anchor.snapshots[0];
+    for (uint64_t left =
+             sim_image_node(subject.image, snapshot_inode(subject.image, lsn))
+                 ->size_bytes;
+         left > 0; left = left > SNAPSHOT_STRIDE ? left - SNAPSHOT_STRIDE : 0) {
+        struct sim_image *image = copy_of(&subject);
+
+        sim_image_resize(image, snapshot_inode(image, lsn), left - 1);
+        assert_true(opens_the_same(&subject, image, left - 1));
+        sim_image_unlink(image, sim_image_walk(image, SIM_STORE_PATH), "index");
+        assert_true(opens_the_same(&subject, image, left - 1));
+        sim_image_free(image);
+    }
+    free_subject(&subject);
+}
+
+/* Without an index, and both of them damaged: the log is whole here, and does. */
+static void both_snapshots_damaged_leave_a_log_that_is_whole(void **state)
+{
+    struct subject subject;
+    struct sim_image *image;
+
+    (void)state;
+    make_subject_with_snapshots(&subject);
+    image = copy_of(&subject);
+    for (size_t index = 0; index < WAL_ANCHOR_SNAPSHOTS; index++) {
+        sim_image_resize(image,
+                         snapshot_inode(image, subject.anchor.snapshots[index]),
+                         SNAPSHOT_HEADER_BYTES);
+    }
+    sim_image_unlink(image, sim_image_walk(image, SIM_STORE_PATH), "index");
+    assert_true(opens_the_same(&subject, image, SNAPSHOT_HEADER_BYTES));
+    sim_image_free(image);
+    free_subject(&subject);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1058,6 +1211,9 @@ int main(void)
         cmocka_unit_test(damaged_files_after_a_close),
         cmocka_unit_test(damaged_files_after_a_close_with_a_checkpoint),
         cmocka_unit_test(damaged_files_in_a_checkpoint),
+        cmocka_unit_test(a_flipped_bit_in_a_snapshot_changes_nothing),
+        cmocka_unit_test(a_cut_snapshot_changes_nothing),
+        cmocka_unit_test(both_snapshots_damaged_leave_a_log_that_is_whole),
     };
 
     return cmocka_run_group_tests_name("sim: rot", tests, NULL, NULL);
