@@ -949,6 +949,21 @@ static void nothing_gets_its_name_that_is_not_synced(void **state)
     }
 }
 
+static void the_new_snapshot_is_read_back_before_it_has_its_name(void **state)
+{
+    const struct io_fault fault = {.call = IO_FAULT_READ,
+                                   .suffix = ".tmp",
+                                   .after_calls = 2, /* Header and footer. */
+                                   .times = 1,
+                                   .sys_errno = EIO};
+
+    (void)state;
+    prepare_failures();
+    io_fault_arm(&fault);
+    assert_refused(0, STELE_IO, ".tmp: offset 64: read");
+    assert_int_equal(io_fault_count(), 1);
+}
+
 static void a_full_disk_leaves_nothing(void **state)
 {
     (void)state;
@@ -1049,6 +1064,7 @@ int main(void)
         RESTORE_TEST(a_restore_that_fails_once_anywhere_leaves_nothing),
         RESTORE_TEST(one_that_fails_from_some_call_on_is_done_by_the_next),
         RESTORE_TEST(nothing_gets_its_name_that_is_not_synced),
+        RESTORE_TEST(the_new_snapshot_is_read_back_before_it_has_its_name),
         RESTORE_TEST(a_full_disk_leaves_nothing),
         RESTORE_TEST(a_full_disk_is_called_by_its_name),
         RESTORE_TEST(arguments_are_checked_and_progress_is_told),
