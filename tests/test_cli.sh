@@ -3,45 +3,18 @@
 # that can be reached from outside, and bad input of every kind, with the state
 # compared before and after.
 set -eu
-export LC_ALL=C.UTF-8
 
-stele=$(cd "$1" && pwd)/stele
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/lib/cli.sh"
 compared=
 
 # ---- Vocabulary -------------------------------------------------------------
 
-fail() {
-    echo "FAILED: $1"
-    echo "  code $code"
-    echo "  stdout: $(head -c 2000 out)"
-    echo "  stderr: $(head -c 2000 err)"
-    exit 1
-}
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok $passed - $1"
-}
-
-# run ARGUMENT...: the program, its exit code in $code, its words in out and err.
+# As in the library; what was compared before is of no use any more.
 run() {
     code=0
     compared=
     "$stele" "$@" >out 2>err || code=$?
-}
-
-# does SENTENCE CODE ARGUMENT...
-does() {
-    sentence=$1
-    local wanted=$2
-    shift 2
-    run "$@"
-    [ "$code" = "$wanted" ] || fail "$sentence: exit code, not $wanted"
-    pass "$sentence"
 }
 
 # After `does`: stdout is exactly this.
@@ -49,24 +22,14 @@ prints() {
     printf '%s\n' "$1" | cmp -s - out || fail "$sentence: prints not: $1"
 }
 
-# After `does`: stderr contains this.
-says() {
-    grep -qF -- "$1" err || fail "$sentence: does not say: $1"
-}
-
-# Every key and value with the lsn that put it.
-state() {
-    "$stele" list "$store" --values --json
-}
-
 # refuses SENTENCE CODE MESSAGE ARGUMENT...: as `does`, and nothing changed.
 refuses() {
     local message=$3
     # What the refusal just before this one was compared with still holds.
-    [ "$compared" = "$store" ] || state >before
+    [ "$compared" = "$store" ] || state "$store" >before
     does "$1" "$2" "${@:4}"
     says "$message"
-    state >after
+    state "$store" >after
     cmp -s before after || fail "$sentence: the state changed"
     compared=$store
 }

@@ -2,56 +2,20 @@
 # tests/test_cli_backup.sh BIN_DIR -- stele snapshot, backup and restore, as an
 # operator calls them: also beside a writer, to a moment, and when it goes wrong.
 set -eu
-export LC_ALL=C.UTF-8
 
-stele=$(cd "$1" && pwd)/stele
-work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-cd "$work"
-passed=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/lib/cli.sh"
 
-# ---- Vocabulary (as in test_cli.sh) -----------------------------------------
+# ---- Vocabulary -------------------------------------------------------------
 
-fail() {
-    echo "FAILED: $1"
-    echo "  code $code"
-    echo "  stdout: $(head -c 2000 out)"
-    echo "  stderr: $(head -c 2000 err)"
-    exit 1
-}
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok $passed - $1"
-}
-
-# does SENTENCE CODE ARGUMENT...
-does() {
-    sentence=$1
-    local wanted=$2
-    shift 2
-    code=0
-    "$stele" "$@" >out 2>err || code=$?
-    [ "$code" = "$wanted" ] || fail "$sentence: exit code, not $wanted"
-    pass "$sentence"
-}
-
-# After `does`: stdout matches, stderr contains this.
+# After `does`: stdout matches.
 prints() {
     grep -Eq -- "$1" out || fail "$sentence: does not print: $1"
-}
-says() {
-    grep -qF -- "$1" err || fail "$sentence: does not say: $1"
 }
 
 # number NAME: of the object on stdout.
 number() {
     grep -oE "\"$1\":[0-9]+" out | cut -d : -f 2
-}
-
-# state DIR: every key and value with the lsn that put it.
-state() {
-    "$stele" list "$1" --values --json
 }
 
 # put KEY VALUE: its lsn in $lsn.

@@ -2,44 +2,15 @@
 # tests/test_cli_past.sh BIN_DIR -- the past, as the program `stele` shows it:
 # --at of get, list and tables, and the verb diff.
 set -eu
-export LC_ALL=C.UTF-8
 
-stele=$(cd "$1" && pwd)/stele
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/lib/cli.sh"
 
 # ---- Vocabulary -------------------------------------------------------------
-
-fail() {
-    echo "FAILED: $1"
-    echo "  code $code"
-    echo "  stdout: $(head -c 2000 out)"
-    echo "  stderr: $(head -c 2000 err)"
-    exit 1
-}
-
-# does SENTENCE CODE ARGUMENT...
-does() {
-    sentence=$1
-    local wanted=$2
-    shift 2
-    code=0
-    "$stele" "$@" >out 2>err || code=$?
-    [ "$code" = "$wanted" ] || fail "$sentence: exit code, not $wanted"
-    passed=$((passed + 1))
-    echo "ok $passed - $sentence"
-}
 
 # After `does`: stdout is exactly this; \t and \n are expanded.
 prints() {
     printf -- "$1" | cmp -s - out || fail "$sentence: prints not: $1"
-}
-
-# After `does`: stderr contains this.
-says() {
-    grep -qF -- "$1" err || fail "$sentence: does not say: $1"
 }
 
 # committed ARGUMENT...: a change; its LSN in $lsn.

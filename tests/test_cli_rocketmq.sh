@@ -4,54 +4,16 @@
 # and back, and damaged files, with the state compared before and after.
 set -eu
 shopt -s lastpipe
-export LC_ALL=C.UTF-8
 
-stele=$(cd "$1" && pwd)/stele
-data=$(cd "$(dirname "$0")" && pwd)/data/rocketmq
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "$0")/lib/cli.sh"
+data=$tests/data/rocketmq
 
-# ---- Vocabulary (as in test_cli.sh) -----------------------------------------
-
-fail() {
-    echo "FAILED: $1"
-    echo "  code $code"
-    echo "  stdout: $(head -c 2000 out)"
-    echo "  stderr: $(head -c 2000 err)"
-    exit 1
-}
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok $passed - $1"
-}
-
-# does SENTENCE CODE ARGUMENT...
-does() {
-    sentence=$1
-    local wanted=$2
-    shift 2
-    code=0
-    "$stele" "$@" >out 2>err || code=$?
-    [ "$code" = "$wanted" ] || fail "$sentence: exit code, not $wanted"
-    pass "$sentence"
-}
-
-# After `does`: stderr contains this.
-says() {
-    grep -qF -- "$1" err || fail "$sentence: does not say: $1"
-}
+# ---- Vocabulary -------------------------------------------------------------
 
 # What is in a store, without the lsns.
 contents() {
     "$stele" list "$1" --values
-}
-
-# The same with the lsns: nothing was even put again.
-state() {
-    "$stele" list "$1" --values --json
 }
 
 # same SENTENCE FILE FILE

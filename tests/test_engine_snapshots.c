@@ -21,28 +21,16 @@
 #include "engine/retention.h"
 #include "engine/snapshots.h"
 #include "snapshot/reader.h"
+#include "tests/lib/generations.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/store_dir.h"
 
-enum {
-    SEGMENT_BYTES = 64 << 10,
-    KEYS = 40,
-    VALUE_BYTES = 3000,
-    STEP_BYTES = 8 << 10,
-};
-
 static struct store_dir dir;
-static unsigned generation; /* Of the values of all keys. */
 
 static int setup(void **state)
 {
     (void)state;
-    store_dir_make(&dir);
-    dir.tuning.segment_bytes = SEGMENT_BYTES;
-    dir.tuning.snapshot_step_bytes = STEP_BYTES;
-    dir.tuning.snapshot_retry_ms = 0;
-    generation = 0;
-    store_dir_open(&dir);
+    generations_make(&dir);
     return 0;
 }
 
@@ -55,78 +43,14 @@ static int teardown(void **state)
 
 /* ---- Vocabulary -------------------------------------------------------------------- */
 
-/* A value that tells the key and when it was put. */
-static const char *value_of(unsigned key, unsigned when)
-{
-    static char value[VALUE_BYTES + 1];
-    const int bytes =
-        snprintf(value, sizeof value, "key %u generation %u ", key, when);
-
-    memset(value + bytes, '.', VALUE_BYTES - (size_t)bytes);
-    return value;
-}
-
-static const char *name_of(unsigned key)
-{
-    static char name[16];
-
-    snprintf(name, sizeof name, "%04u", key);
-    return name;
-}
-
-/* Every key anew, a page of log each: two segments and a half. */
-static void write_all(void)
-{
-    generation++;
-    for (unsigned key = 0; key < KEYS; key++) {
-        store_dir_put(&dir, name_of(key), value_of(key, generation));
-    }
-}
-
-static void assert_all_there(void)
-{
-    for (unsigned key = 0; key < KEYS; key++) {
-        assert_true(
-            store_dir_has(&dir, name_of(key), value_of(key, generation)));
-    }
-}
-
-static uint64_t snapshot(void)
-{
-    uint64_t lsn = 0;
-
-    if (stele_snapshot(dir.store, &lsn, &dir.error) != STELE_OK) {
-        fail_msg("%s", dir.error.message);
-    }
-    return lsn;
-}
-
 static const char *snapshot_file(uint64_t lsn)
 {
-    char name[NUMBERED_NAME_BYTES + 16];
-    char number[NUMBERED_NAME_BYTES];
-
-    numbered_name(lsn, SNAPSHOT_SUFFIX, number);
-    snprintf(name, sizeof name, "snapshot/%s", number);
-    return store_dir_at(&dir, name);
+    return store_dir_at(&dir, generations_snapshot_name(lsn));
 }
 
 static size_t count(const char *name, const char *suffix)
 {
     return files_count(store_dir_at(&dir, name), suffix);
-}
-
-static void remove_index(void)
-{
-    files_remove(store_dir_at(&dir, "index/data.mdb"));
-}
-
-static void reopen_without_index(void)
-{
-    store_dir_kill(&dir);
-    remove_index();
-    store_dir_open(&dir);
-    assert_true(store_dir_stats(&dir).index_rebuilt);
 }
 
 /* Flip a bit where this text stands in the file. */
@@ -148,8 +72,8 @@ static void a_snapshot_is_the_whole_state_at_its_lsn(void **state)
     uint64_t lsn;
 
     (void)state;
-    write_all();
-    lsn = snapshot();
+    generations_write(&dir);
+    lsn = generations_snapshot(&dir);
     assert_int_equal(lsn, store_dir_stats(&dir).lsn_visible);
     assert_int_equal(snapshot_reader_open(dir.store->snapshot_dir, lsn,
                                           SNAPSHOT_PUBLISHED, NULL, &reader,
@@ -160,16 +84,17 @@ static void a_snapshot_is_the_whole_state_at_its_lsn(void **state)
 
         assert_true(base_value_decode(entry.stored, &value));
         if (base_key_table_bytes(entry.key) + 1 < entry.key.size) {
-            assert_int_equal(value.value.size, VALUE_BYTES);
+            assert_int_equal(value.value.size, GENERATIONS_VALUE_BYTES);
             assert_memory_equal(value.value.data,
-                                value_of((unsigned)keys, generation),
-                                VALUE_BYTES);
+                                generations_value_now((unsigned)keys),
+                                GENERATIONS_VALUE_BYTES);
             keys++;
         }
     }
     assert_int_equal(dir.error.status, STELE_NOT_FOUND);
-    assert_int_equal(keys, KEYS);
-    assert_int_equal(snapshot_reader_info(reader)->totals.keys, KEYS);
+    assert_int_equal(keys, GENERATIONS_KEYS);
+    assert_int_equal(snapshot_reader_info(reader)->totals.keys,
+                     GENERATIONS_KEYS);
     assert_int_equal(snapshot_reader_info(reader)->totals.tables, 1);
     snapshot_reader_close(reader);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], lsn);
@@ -179,10 +104,11 @@ static void a_snapshot_is_the_whole_state_at_its_lsn(void **state)
 static void a_state_is_not_taken_twice(void **state)
 {
     (void)state;
-    assert_int_equal(snapshot(), 0); /* The empty state needs none. */
+    assert_int_equal(generations_snapshot(&dir),
+                     0); /* The empty state needs none. */
     assert_int_equal(count("snapshot", ""), 0);
-    write_all();
-    assert_int_equal(snapshot(), snapshot());
+    generations_write(&dir);
+    assert_int_equal(generations_snapshot(&dir), generations_snapshot(&dir));
     assert_int_equal(count("snapshot", ""), 1);
     assert_int_equal(store_dir_stats(&dir).snapshots_taken, 1);
 }
@@ -192,23 +118,26 @@ static void commits_and_checkpoints_go_on_while_one_is_taken(void **state)
     uint64_t lsn;
 
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     lsn = store_dir_stats(&dir).lsn_applied;
     assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
     for (unsigned steps = 0; dir.store->snapshot_run != NULL; steps++) {
-        assert_int_equal(snapshots_advance(dir.store, STEP_BYTES, &dir.error),
-                         STELE_OK);
+        assert_int_equal(
+            snapshots_advance(dir.store, GENERATIONS_STEP_BYTES, &dir.error),
+            STELE_OK);
         if (steps % 4 == 0) {
-            store_dir_put(&dir, name_of(steps % KEYS), "changed meanwhile");
+            store_dir_put(&dir, generations_key(steps % GENERATIONS_KEYS),
+                          "changed meanwhile");
             assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
         }
     }
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], lsn);
     /* It has nothing of what came later: rebuilt from it and the log, all is. */
-    reopen_without_index();
-    assert_true(store_dir_has(&dir, name_of(0), "changed meanwhile"));
-    assert_true(store_dir_has(&dir, name_of(1), value_of(1, generation)));
+    generations_reopen_without_index(&dir);
+    assert_true(store_dir_has(&dir, generations_key(0), "changed meanwhile"));
+    assert_true(
+        store_dir_has(&dir, generations_key(1), generations_value_now(1)));
     store_dir_assert_verifies(&dir);
 }
 
@@ -219,7 +148,7 @@ static void an_index_between_two_lsns_is_not_taken(void **state)
     bool done;
 
     (void)state;
-    write_all();
+    generations_write(&dir);
     dir.store->tuning.checkpoint_pages_max = 1;
     assert_int_equal(commit_freeze(dir.store, &froze, &dir.error), STELE_OK);
     assert_int_equal(checkpoint_begin(dir.store, &checkpoint, &dir.error),
@@ -237,14 +166,14 @@ static void an_index_between_two_lsns_is_not_taken(void **state)
     assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
     assert_null(dir.store->snapshot_run);
     assert_int_equal(count("snapshot", ""), 0);
-    snapshot();
-    assert_all_there();
+    generations_snapshot(&dir);
+    generations_assert(&dir);
 }
 
 static void closing_gives_the_one_under_way_up(void **state)
 {
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
     assert_int_equal(snapshots_advance(dir.store, 1, &dir.error), STELE_OK);
@@ -252,13 +181,13 @@ static void closing_gives_the_one_under_way_up(void **state)
     store_dir_close(&dir);
     assert_int_equal(count("snapshot", ""), 0);
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 static void the_temporary_of_a_killed_process_is_removed(void **state)
 {
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
     assert_int_equal(snapshots_advance(dir.store, 1, &dir.error), STELE_OK);
@@ -266,33 +195,33 @@ static void the_temporary_of_a_killed_process_is_removed(void **state)
     assert_int_equal(count("snapshot", ".tmp"), 1);
     store_dir_open(&dir);
     assert_int_equal(count("snapshot", ""), 0);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 static void a_log_that_has_grown_makes_one_due(void **state)
 {
     (void)state;
-    dir.store->tuning.snapshot_log_bytes = SEGMENT_BYTES;
+    dir.store->tuning.snapshot_log_bytes = GENERATIONS_SEGMENT_BYTES;
     assert_false(snapshots_due(dir.store));
-    write_all();
+    generations_write(&dir);
     assert_false(snapshots_due(dir.store)); /* It would not have it. */
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_true(snapshots_due(dir.store));
-    snapshot();
+    generations_snapshot(&dir);
     assert_false(snapshots_due(dir.store));
     /* The last one's size counts, too: two segments. */
     store_dir_put(&dir, "a", "b");
-    for (unsigned key = 0; key < KEYS / 2; key++) {
-        store_dir_put(&dir, name_of(key), value_of(key, generation));
+    for (unsigned key = 0; key < GENERATIONS_KEYS / 2; key++) {
+        store_dir_put(&dir, generations_key(key), generations_value_now(key));
     }
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_false(snapshots_due(dir.store));
     /* And it does over the end of a process. */
     store_dir_close(&dir);
     store_dir_open(&dir);
-    dir.store->tuning.snapshot_log_bytes = SEGMENT_BYTES;
+    dir.store->tuning.snapshot_log_bytes = GENERATIONS_SEGMENT_BYTES;
     assert_false(snapshots_due(dir.store));
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_true(snapshots_due(dir.store));
 }
@@ -304,9 +233,9 @@ static void nothing_rotten_becomes_a_snapshot(void **state)
     uint64_t first;
 
     (void)state;
-    write_all();
-    first = snapshot();
-    write_all();
+    generations_write(&dir);
+    first = generations_snapshot(&dir);
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     rot(store_dir_at(&dir, "index/data.mdb"), "key 17 generation 2");
     store_dir_put(&dir, "a", "b");
@@ -318,9 +247,9 @@ static void nothing_rotten_becomes_a_snapshot(void **state)
     assert_int_equal(store_dir_stats(&dir).segments_removed, 0);
     assert_true(store_dir_stats(&dir).index_damaged);
     /* The index is expendable: it is built anew, and nothing was laundered. */
-    reopen_without_index();
-    assert_all_there();
-    snapshot();
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
+    generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).snapshots_taken, 1);
 }
 
@@ -329,7 +258,7 @@ static void a_count_that_is_wrong_becomes_no_snapshot(void **state)
     struct index_writer *writer;
 
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_int_equal(index_writer_begin(dir.store->index, &writer, &dir.error),
                      STELE_OK);
@@ -369,10 +298,10 @@ static void a_full_disk_leaves_nothing_and_removes_nothing(void **state)
 
     (void)state;
     for (int round = 0; round < 2; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
     }
-    write_all();
+    generations_write(&dir);
     segments = count("wal", ".wal");
     for (size_t index = 0; index < sizeof faults / sizeof *faults; index++) {
         io_fault_arm(&faults[index]);
@@ -385,17 +314,17 @@ static void a_full_disk_leaves_nothing_and_removes_nothing(void **state)
         assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
                          STELE_NO_SPACE);
     }
-    snapshot(); /* Tried again, with space. */
+    generations_snapshot(&dir); /* Tried again, with space. */
     assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
                      STELE_OK);
     assert_int_equal(count("snapshot", ".snap"), 2);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 static void a_failing_sync_is_not_repeated_and_poisons_nothing(void **state)
 {
     (void)state;
-    write_all();
+    generations_write(&dir);
     io_fault_arm(&(struct io_fault){
         .call = IO_FAULT_SYNC, .suffix = ".tmp", .times = 1, .sys_errno = EIO});
     assert_int_equal(stele_snapshot(dir.store, NULL, &dir.error), STELE_IO);
@@ -403,13 +332,13 @@ static void a_failing_sync_is_not_repeated_and_poisons_nothing(void **state)
     io_fault_arm(NULL);
     assert_int_equal(count("snapshot", ""), 0);
     assert_false(store_dir_stats(&dir).poisoned);
-    snapshot();
+    generations_snapshot(&dir);
 }
 
 static void a_directory_sync_that_fails_poisons(void **state)
 {
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     io_fault_arm(&(struct io_fault){
         .call = IO_FAULT_SYNC_DIR, .times = 1, .sys_errno = EIO});
@@ -419,8 +348,8 @@ static void a_directory_sync_that_fails_poisons(void **state)
     assert_int_equal(store_dir_try_put(&dir, "a", "b"), STELE_POISONED);
     store_dir_kill(&dir);
     store_dir_open(&dir);
-    assert_all_there();
-    snapshot();
+    generations_assert(&dir);
+    generations_snapshot(&dir);
 }
 
 /* ---- What they let go ------------------------------------------------------------------------ */
@@ -433,14 +362,14 @@ static void the_log_is_whole_until_there_are_two(void **state)
     struct stele_segment segment;
 
     (void)state;
-    write_all();
-    first = snapshot();
+    generations_write(&dir);
+    first = generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).segment_first, 1);
     assert_int_equal(stele_segment_next(dir.store, 0, &segment, &dir.error),
                      STELE_OK);
     assert_int_equal(segment.kept, STELE_KEPT_SNAPSHOTS);
-    write_all();
-    second = snapshot();
+    generations_write(&dir);
+    second = generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], second);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], first);
     assert_true(store_dir_stats(&dir).segment_first > 1);
@@ -450,8 +379,8 @@ static void the_log_is_whole_until_there_are_two(void **state)
     assert_int_equal(segment.sequence, store_dir_stats(&dir).segment_first);
     assert_int_equal(segment.kept, STELE_KEPT_SNAPSHOT);
     assert_int_equal(segment.lsn, first);
-    write_all();
-    third = snapshot();
+    generations_write(&dir);
+    third = generations_snapshot(&dir);
     assert_int_equal(count("snapshot", ""), 2);
     assert_false(files_exists(snapshot_file(first)));
     assert_true(files_exists(snapshot_file(second)));
@@ -465,19 +394,19 @@ static void nothing_goes_that_is_held(void **state)
     uint64_t first;
 
     (void)state;
-    write_all();
-    first = snapshot();
+    generations_write(&dir);
+    first = generations_snapshot(&dir);
     assert_int_equal(retention_hold(dir.store, first + 3, &hold, &dir.error),
                      STELE_OK);
     for (int round = 0; round < 3; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
     }
     assert_true(files_exists(snapshot_file(first)));
     assert_true(store_dir_stats(&dir).segment_first <= hold.segment);
     retention_release(dir.store, &hold);
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     assert_false(files_exists(snapshot_file(first)));
     assert_true(store_dir_stats(&dir).segment_first > hold.segment);
     assert_int_equal(retention_hold(dir.store, first + 3, &hold, &dir.error),
@@ -490,13 +419,13 @@ static void options_keep_more(void **state)
 
     (void)state;
     store_dir_close(&dir);
-    dir.options.retain_log_bytes = 100 * SEGMENT_BYTES;
+    dir.options.retain_log_bytes = 100 * GENERATIONS_SEGMENT_BYTES;
     store_dir_open(&dir);
-    write_all();
-    first = snapshot();
+    generations_write(&dir);
+    first = generations_snapshot(&dir);
     for (int round = 0; round < 3; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
     }
     assert_int_equal(store_dir_stats(&dir).segment_first, 1);
     assert_true(files_exists(snapshot_file(first)));
@@ -504,24 +433,24 @@ static void options_keep_more(void **state)
     dir.options.retain_log_bytes = 0;
     dir.options.retain_log_ms = 3600 * 1000;
     store_dir_open(&dir);
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).segment_first, 1);
     store_dir_close(&dir);
     dir.options.retain_log_ms = 0;
     store_dir_open(&dir);
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     assert_int_equal(count("snapshot", ""), 2);
     assert_true(store_dir_stats(&dir).segment_first > 1);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 static void a_removal_that_was_cut_short_is_finished_at_open(void **state)
 {
     (void)state;
     for (int round = 0; round < 3; round++) {
-        write_all();
+        generations_write(&dir);
         if (round == 2) {
             io_fault_arm(&(struct io_fault){.call = IO_FAULT_UNLINK,
                                             .suffix = ".wal",
@@ -532,12 +461,12 @@ static void a_removal_that_was_cut_short_is_finished_at_open(void **state)
                              STELE_IO);
             io_fault_arm(NULL);
         } else {
-            snapshot();
+            generations_snapshot(&dir);
         }
     }
     store_dir_kill(&dir);
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
     assert_int_equal(count("wal", ".wal"),
                      store_dir_stats(&dir).segment_last -
                          store_dir_stats(&dir).segment_first + 1);
@@ -550,42 +479,28 @@ static void an_index_that_is_gone_is_built_from_the_newest(void **state)
 {
     (void)state;
     for (int round = 0; round < 3; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
     }
-    write_all();
-    reopen_without_index();
-    assert_all_there();
+    generations_write(&dir);
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
     store_dir_assert_verifies(&dir);
     store_dir_close(&dir);
     store_dir_open(&dir);
     assert_false(store_dir_stats(&dir).index_rebuilt);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 static void assert_the_older_one_serves(uint64_t damaged)
 {
-    reopen_without_index();
-    assert_all_there();
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
     assert_false(files_exists(snapshot_file(damaged)));
     assert_int_equal(count("quarantine", ".snap.0001"), 1);
     assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
                      STELE_CORRUPT);
     store_dir_assert_verifies(&dir);
-}
-
-static uint64_t leave_two(void)
-{
-    uint64_t newest;
-
-    write_all();
-    snapshot();
-    write_all();
-    snapshot();
-    write_all();
-    newest = snapshot();
-    write_all();
-    return newest;
 }
 
 static void a_newest_one_that_rotted_is_set_aside_and_the_older_serves(
@@ -594,7 +509,7 @@ static void a_newest_one_that_rotted_is_set_aside_and_the_older_serves(
     uint64_t newest;
 
     (void)state;
-    newest = leave_two();
+    newest = generations_leave_two(&dir);
     rot(snapshot_file(newest), "key 17 generation 3");
     assert_the_older_one_serves(newest);
 }
@@ -605,7 +520,7 @@ static void a_newest_one_that_was_cut_is_set_aside_and_the_older_serves(
     uint64_t newest;
 
     (void)state;
-    newest = leave_two();
+    newest = generations_leave_two(&dir);
     files_truncate(snapshot_file(newest),
                    files_size(snapshot_file(newest)) - 1);
     assert_the_older_one_serves(newest);
@@ -618,16 +533,16 @@ static void one_that_was_set_aside_at_open_is_taken_again(void **state)
     uint64_t newest;
 
     (void)state;
-    write_all();
-    older = snapshot();
-    write_all();
-    newest = snapshot();
+    generations_write(&dir);
+    older = generations_snapshot(&dir);
+    generations_write(&dir);
+    newest = generations_snapshot(&dir);
     rot(snapshot_file(newest), "key 17 generation 2");
-    reopen_without_index();
+    generations_reopen_without_index(&dir);
     assert_false(files_exists(snapshot_file(newest)));
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], older);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], 0);
-    assert_int_equal(snapshot(), newest);
+    assert_int_equal(generations_snapshot(&dir), newest);
     assert_true(files_exists(snapshot_file(newest)));
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], newest);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], older);
@@ -638,10 +553,10 @@ static void one_that_was_set_aside_at_open_is_taken_again(void **state)
 static void two_that_cannot_be_read_are_left_where_they_are(void **state)
 {
     (void)state;
-    (void)leave_two();
+    (void)generations_leave_two(&dir);
     for (uint64_t after = 0; after < 6; after++) {
         store_dir_kill(&dir);
-        remove_index();
+        files_remove(store_dir_at(&dir, "index/data.mdb"));
         io_fault_arm(&(struct io_fault){.call = IO_FAULT_READ,
                                         .suffix = ".snap",
                                         .after_calls = after,
@@ -651,7 +566,7 @@ static void two_that_cannot_be_read_are_left_where_they_are(void **state)
                          STELE_IO);
         io_fault_arm(NULL);
         store_dir_open(&dir);
-        assert_all_there();
+        generations_assert(&dir);
         assert_int_equal(count("snapshot", ".snap"), 2);
         assert_int_equal(count("quarantine", ".snap.0001"), 0);
     }
@@ -663,25 +578,25 @@ static void two_that_are_damaged_are_a_refusal(void **state)
     uint64_t older;
 
     (void)state;
-    newest = leave_two();
+    newest = generations_leave_two(&dir);
     older = store_dir_stats(&dir).snapshot_lsns[1];
     files_truncate(snapshot_file(newest), 100);
     files_truncate(snapshot_file(older), 0);
     /* The index is there: nothing is lost. */
     store_dir_kill(&dir);
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], 0);
-    snapshot();
-    snapshot();
-    assert_all_there();
+    generations_snapshot(&dir);
+    generations_snapshot(&dir);
+    generations_assert(&dir);
     store_dir_put(&dir, "a", "b");
-    newest = snapshot();
+    newest = generations_snapshot(&dir);
     older = store_dir_stats(&dir).snapshot_lsns[1];
     files_truncate(snapshot_file(newest), 100);
     files_truncate(snapshot_file(older), 0);
     store_dir_kill(&dir);
-    remove_index();
+    files_remove(store_dir_at(&dir, "index/data.mdb"));
     assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_EXISTING),
                      STELE_CORRUPT);
     assert_non_null(strstr(dir.error.message, "row E: no base is left"));
@@ -695,13 +610,14 @@ static void an_older_one_that_rotted_does_not_count(void **state)
     uint64_t second;
 
     (void)state;
-    write_all();
-    first = snapshot();
-    write_all();
-    second = snapshot();
+    generations_write(&dir);
+    first = generations_snapshot(&dir);
+    generations_write(&dir);
+    second = generations_snapshot(&dir);
     rot(snapshot_file(second), "key 17 generation 2");
-    write_all();
-    snapshot(); /* The second is read again: the first stays the older one. */
+    generations_write(&dir);
+    generations_snapshot(
+        &dir); /* The second is read again: the first stays the older one. */
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], first);
     assert_true(files_exists(snapshot_file(first)));
     assert_int_equal(count("quarantine", ".snap.0001"), 1);
@@ -714,17 +630,17 @@ static void an_older_one_that_rotted_is_told_of(void **state)
     uint64_t second;
 
     (void)state;
-    write_all();
-    snapshot();
-    write_all();
-    second = snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
+    generations_write(&dir);
+    second = generations_snapshot(&dir);
     rot(snapshot_file(second), "key 17 generation 2");
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
                      STELE_CORRUPT);
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     assert_int_equal(store_dir_stats(&dir).last_snapshot_error.status,
                      STELE_OK);
 }
@@ -735,7 +651,7 @@ static void an_index_that_cannot_be_rebuilt_is_not_set_aside(void **state)
     uint64_t newest;
 
     (void)state;
-    newest = leave_two();
+    newest = generations_leave_two(&dir);
     rot(snapshot_file(newest), "key 17 generation 3");
     rot(snapshot_file(store_dir_stats(&dir).snapshot_lsns[1]),
         "key 17 generation 2");
@@ -747,7 +663,7 @@ static void an_index_that_cannot_be_rebuilt_is_not_set_aside(void **state)
     assert_true(files_exists(store_dir_at(&dir, "index/data.mdb")));
     dir.options.rebuild_index = false;
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 /* The log at its place is damaged, where opening does not look. */
@@ -755,7 +671,7 @@ static void assert_the_older_one_says(const char *segment)
 {
     struct stele_snapshot_info info;
 
-    assert_all_there();
+    generations_assert(&dir);
     assert_int_equal(stele_snapshot_next(dir.store, 0, &info, &dir.error),
                      STELE_OK);
     assert_false(info.usable);
@@ -771,7 +687,7 @@ static const char *leave_a_segment_of_the_older_one(void)
 {
     static char segment[64];
 
-    leave_two();
+    generations_leave_two(&dir);
     snprintf(segment, sizeof segment, "wal/%016" PRIx64 ".wal",
              store_dir_stats(&dir).segment_first);
     store_dir_close(&dir);
@@ -817,14 +733,14 @@ static void segments_end_with_the_last_number(void **state)
 static void what_is_no_file_is_no_snapshot(void **state)
 {
     (void)state;
-    write_all();
+    generations_write(&dir);
     store_dir_close(&dir);
     assert_int_equal(symlink("/dev/zero", snapshot_file(5)), 0);
     assert_int_equal(store_dir_try_open(&dir, STELE_OPEN_READ_ONLY), STELE_OK);
-    assert_all_there();
+    generations_assert(&dir);
     store_dir_close(&dir);
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
     assert_int_equal(count("quarantine", ".snap.0001"), 1);
 }
 

@@ -22,25 +22,18 @@
 #include "engine/commit.h"
 #include "engine/retention.h"
 #include "engine/snapshots.h"
+#include "tests/lib/generations.h"
 #include "tests/lib/io_fault.h"
 #include "tests/lib/store_dir.h"
 #include "tests/lib/temp_dir.h"
 #include "wal/segment.h"
 
-enum { SEGMENT_BYTES = 64 << 10, KEYS = 40, VALUE_BYTES = 3000 };
-
 static struct store_dir dir;
-static unsigned generation;
 
 static void make(void)
 {
-    store_dir_make(&dir);
-    dir.tuning.segment_bytes = SEGMENT_BYTES;
-    dir.tuning.snapshot_step_bytes = 8 << 10;
-    dir.tuning.snapshot_retry_ms = 0;
+    generations_make(&dir);
     dir.options.skip_close_checkpoint = true;
-    generation = 0;
-    store_dir_open(&dir);
 }
 
 static int setup(void **state)
@@ -64,84 +57,9 @@ static const char *at(const char *name)
     return store_dir_at(&dir, name);
 }
 
-static const char *value_of(unsigned key)
-{
-    static char value[VALUE_BYTES + 1];
-    const int bytes =
-        snprintf(value, sizeof value, "key %u generation %u ", key, generation);
-
-    memset(value + bytes, '.', VALUE_BYTES - (size_t)bytes);
-    return value;
-}
-
-static const char *name_of(unsigned key)
-{
-    static char name[16];
-
-    snprintf(name, sizeof name, "%04u", key);
-    return name;
-}
-
-static void write_all(void)
-{
-    generation++;
-    for (unsigned key = 0; key < KEYS; key++) {
-        store_dir_put(&dir, name_of(key), value_of(key));
-    }
-}
-
-static void assert_all_there(void)
-{
-    for (unsigned key = 0; key < KEYS; key++) {
-        assert_true(store_dir_has(&dir, name_of(key), value_of(key)));
-    }
-}
-
-static uint64_t snapshot(void)
-{
-    uint64_t lsn = 0;
-
-    if (stele_snapshot(dir.store, &lsn, &dir.error) != STELE_OK) {
-        fail_msg("%s", dir.error.message);
-    }
-    return lsn;
-}
-
-static const char *snapshot_name(uint64_t lsn)
-{
-    static char name[NUMBERED_NAME_BYTES + 16];
-    char number[NUMBERED_NAME_BYTES];
-
-    numbered_name(lsn, SNAPSHOT_SUFFIX, number);
-    snprintf(name, sizeof name, "snapshot/%s", number);
-    return name;
-}
-
-/* Two snapshots, a log that was cut, and changes after them. Returns the newest. */
-static uint64_t leave_two(void)
-{
-    uint64_t newest;
-
-    write_all();
-    snapshot();
-    write_all();
-    snapshot();
-    write_all();
-    newest = snapshot();
-    write_all();
-    return newest;
-}
-
 static void remove_index(void)
 {
     files_remove(at("index/data.mdb"));
-}
-
-static void open_without_index(void)
-{
-    store_dir_kill(&dir);
-    remove_index();
-    store_dir_open(&dir);
 }
 
 /* ---- Names ------------------------------------------------------------------------- */
@@ -154,11 +72,11 @@ static void a_snapshot_counts_only_when_its_name_is_durable(void **state)
     size_t segments;
 
     (void)state;
-    write_all();
-    snapshot();
-    write_all();
-    older = snapshot();
-    write_all();
+    generations_write(&dir);
+    generations_snapshot(&dir);
+    generations_write(&dir);
+    older = generations_snapshot(&dir);
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     segments = files_count(at("wal"), ".wal");
     io_fault_arm(&(struct io_fault){
@@ -172,9 +90,9 @@ static void a_snapshot_counts_only_when_its_name_is_durable(void **state)
     store_dir_kill(&dir);
     store_dir_open(&dir);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], older);
-    assert_all_there();
-    open_without_index();
-    assert_all_there();
+    generations_assert(&dir);
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
 }
 
 /* ---- Contiguity -------------------------------------------------------------------- */
@@ -193,7 +111,7 @@ static void a_snapshot_beyond_the_logs_end_is_a_refusal(void **state)
     store_dir_path(&dir, "kept", kept);
     files_copy(at(segment), kept);
     store_dir_put(&dir, "a", "c");
-    lsn = snapshot();
+    lsn = generations_snapshot(&dir);
     store_dir_kill(&dir);
     /* The log is as it was before; nothing else knows of more. */
     remove_index();
@@ -205,7 +123,7 @@ static void a_snapshot_beyond_the_logs_end_is_a_refusal(void **state)
     assert_non_null(strstr(dir.error.message, expected));
     assert_non_null(strstr(dir.error.message, "wal/0000000000000001.wal: "
                                               "offset 8192: unit 2 is lost"));
-    assert_true(files_exists(at(snapshot_name(lsn))));
+    assert_true(files_exists(at(generations_snapshot_name(lsn))));
 }
 
 /* raft#431, lxd#13319: a gap between the snapshot and the log behind it. */
@@ -216,7 +134,7 @@ static void a_gap_behind_the_snapshot_is_a_refusal(void **state)
     char missing[64];
 
     (void)state;
-    leave_two();
+    generations_leave_two(&dir);
     stats = store_dir_stats(&dir);
     store_dir_kill(&dir);
     snprintf(missing, sizeof missing, "wal/%016" PRIx64 ".wal",
@@ -230,7 +148,7 @@ static void a_gap_behind_the_snapshot_is_a_refusal(void **state)
     assert_non_null(strstr(dir.error.message, "row E"));
     files_rename(away, at(missing));
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 /* ---- Damage -------------------------------------------------------------------------- */
@@ -242,9 +160,9 @@ static void a_newest_snapshot_that_cannot_be_read_leaves_the_older(void **state)
     (void)state;
     for (int how = 0; how < 3; how++) {
         char name[64];
-        uint64_t newest = leave_two();
+        uint64_t newest = generations_leave_two(&dir);
 
-        snprintf(name, sizeof name, "%s", snapshot_name(newest));
+        snprintf(name, sizeof name, "%s", generations_snapshot_name(newest));
         store_dir_kill(&dir);
         remove_index();
         if (how == 0) { /* Empty, as after a power cut. */
@@ -260,7 +178,7 @@ static void a_newest_snapshot_that_cannot_be_read_leaves_the_older(void **state)
         }
         store_dir_open(&dir);
         io_fault_arm(NULL);
-        assert_all_there();
+        generations_assert(&dir);
         assert_true(store_dir_stats(&dir).index_rebuilt);
         /* Evidence; but what a disk did not read this time may be sound. */
         assert_int_equal(files_exists(at(name)), how == 2);
@@ -285,13 +203,14 @@ static void nothing_damaged_is_ever_deleted(void **state)
     size_t found_bytes;
 
     (void)state;
-    write_all();
-    snprintf(name, sizeof name, "%s", snapshot_name(snapshot()));
+    generations_write(&dir);
+    snprintf(name, sizeof name, "%s",
+             generations_snapshot_name(generations_snapshot(&dir)));
     files_flip_bit(at(name), files_size(at(name)) / 2, 1);
     damaged = files_read(at(name), &bytes);
     for (int round = 0; round < 5; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
         store_dir_close(&dir);
         store_dir_open(&dir);
     }
@@ -301,7 +220,7 @@ static void nothing_damaged_is_ever_deleted(void **state)
     assert_memory_equal(found, damaged, bytes);
     free(found);
     free(damaged);
-    assert_all_there();
+    generations_assert(&dir);
 }
 
 /* ---- Retention ------------------------------------------------------------------------ */
@@ -316,50 +235,49 @@ static void every_consumer_finds_the_log_it_needs(void **state)
     uint64_t held;
 
     (void)state;
-    write_all();
-    snapshot();
+    generations_write(&dir);
+    generations_snapshot(&dir);
     held = store_dir_stats(&dir).lsn_visible + 7;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(retention_hold(dir.store, held, &hold, &dir.error),
                      STELE_OK);
     for (int round = 0; round < 4; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
     }
     /* Who holds an LSN: the state at it, key by key. */
     assert_int_equal(stele_view_open_at(dir.store, held, &view, &dir.error),
                      STELE_OK);
     {
-        const unsigned now = generation;
         struct stele_value value;
 
-        for (unsigned key = 0; key < KEYS; key++) {
-            generation = key < 7 ? 2 : 1;
-            assert_int_equal(
-                stele_view_get(view, "t", name_of(key), 4, &value, &dir.error),
-                STELE_OK);
-            assert_memory_equal(value.data, value_of(key), VALUE_BYTES);
+        for (unsigned key = 0; key < GENERATIONS_KEYS; key++) {
+            assert_int_equal(stele_view_get(view, "t", generations_key(key), 4,
+                                            &value, &dir.error),
+                             STELE_OK);
+            assert_memory_equal(value.data,
+                                generations_value(key, key < 7 ? 2 : 1),
+                                GENERATIONS_VALUE_BYTES);
         }
-        generation = now;
     }
     stele_view_close(view);
     retention_release(dir.store, &hold);
-    write_all();
-    snapshot();
-    write_all();
+    generations_write(&dir);
+    generations_snapshot(&dir);
+    generations_write(&dir);
     /* The index. */
     store_dir_kill(&dir);
     store_dir_open(&dir);
-    assert_all_there();
+    generations_assert(&dir);
     /* The newest snapshot. */
-    open_without_index();
-    assert_all_there();
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
     /* The older one. */
     snprintf(name, sizeof name, "%s",
-             snapshot_name(store_dir_stats(&dir).snapshot_lsns[0]));
+             generations_snapshot_name(store_dir_stats(&dir).snapshot_lsns[0]));
     files_remove(at(name));
-    open_without_index();
-    assert_all_there();
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
     store_dir_assert_verifies(&dir);
 }
 
@@ -395,19 +313,20 @@ static void what_is_newest_is_told_by_its_lsn_not_by_a_clock(void **state)
     wall_ns = UINT64_C(2000000000) * 1000000000;
     store_dir_open(&dir);
     for (int round = 0; round < 3; round++) {
-        write_all();
-        lsns[round] = snapshot();
-        set_time_of_file(at(snapshot_name(lsns[round])), 1000000 - round);
+        generations_write(&dir);
+        lsns[round] = generations_snapshot(&dir);
+        set_time_of_file(at(generations_snapshot_name(lsns[round])),
+                         1000000 - round);
         wall_ns -= UINT64_C(3600) * 1000000000;
     }
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[0], lsns[2]);
     assert_int_equal(store_dir_stats(&dir).snapshot_lsns[1], lsns[1]);
     wall_ns = UINT64_MAX / 2; /* And far ahead: nothing that is needed goes. */
-    write_all();
-    snapshot();
-    write_all();
-    open_without_index();
-    assert_all_there();
+    generations_write(&dir);
+    generations_snapshot(&dir);
+    generations_write(&dir);
+    generations_reopen_without_index(&dir);
+    generations_assert(&dir);
     store_dir_assert_verifies(&dir);
     store_dir_kill(&dir);
 }
@@ -430,7 +349,7 @@ static void a_segment_without_a_date_is_not_kept_for_ever(void **state)
     dir.options.retain_log_ms = 1000;
     wall_ns = UINT64_C(1000000000) * 1000000000;
     store_dir_open(&dir);
-    write_all();
+    generations_write(&dir);
     assert_int_equal(store_prepare_segment(dir.store, &dir.error), STELE_OK);
     seq = store_dir_stats(&dir).segment_last;
     assert_true(seq > store_dir_stats(&dir).segment_current);
@@ -441,12 +360,12 @@ static void a_segment_without_a_date_is_not_kept_for_ever(void **state)
     store_dir_open(&dir);
     assert_int_equal(store_dir_stats(&dir).recovery_row, 'C');
     for (int round = 0; round < 4; round++) {
-        write_all();
-        snapshot();
+        generations_write(&dir);
+        generations_snapshot(&dir);
         wall_ns += UINT64_C(3600) * 1000000000;
     }
     assert_true(store_dir_stats(&dir).segment_first > seq);
-    assert_all_there();
+    generations_assert(&dir);
     store_dir_kill(&dir);
 }
 
@@ -460,8 +379,8 @@ static void what_is_applied_is_told_with_the_data(void **state)
     bool froze;
 
     (void)state;
-    for (unsigned steps = 1; steps < KEYS; steps += 5) {
-        write_all();
+    for (unsigned steps = 1; steps < GENERATIONS_KEYS; steps += 5) {
+        generations_write(&dir);
         assert_int_equal(commit_freeze(dir.store, &froze, &dir.error),
                          STELE_OK);
         assert_int_equal(checkpoint_begin(dir.store, &checkpoint, &dir.error),
@@ -474,7 +393,7 @@ static void what_is_applied_is_told_with_the_data(void **state)
         checkpoint_destroy(checkpoint);
         store_dir_kill(&dir); /* Between two transactions. */
         store_dir_open(&dir);
-        assert_all_there();
+        generations_assert(&dir);
         store_dir_assert_verifies(&dir);
     }
 }
@@ -489,7 +408,7 @@ static void a_log_that_was_not_cut_is_not_applied_twice(void **state)
     struct stele_view *view;
 
     (void)state;
-    write_all();
+    generations_write(&dir);
     /* An order that matters: put, clear, put. */
     assert_int_equal(stele_batch_create(&batch, &dir.error), STELE_OK);
     assert_int_equal(stele_batch_clear_table(batch, "t", &dir.error), STELE_OK);
@@ -508,9 +427,9 @@ static void a_log_that_was_not_cut_is_not_applied_twice(void **state)
                      STELE_NO_SPACE);
     io_fault_arm(NULL);
     /* The snapshot is there, all of the log is, and nothing says so. */
-    assert_true(files_exists(at(snapshot_name(lsn))));
+    assert_true(files_exists(at(generations_snapshot_name(lsn))));
     assert_true(files_exists(at("wal/0000000000000001.wal")));
-    open_without_index();
+    generations_reopen_without_index(&dir);
     assert_true(store_dir_has(&dir, "last", "one"));
     assert_int_equal(stele_view_open(dir.store, &view, &dir.error), STELE_OK);
     assert_int_equal(stele_table_count(view, "t", &count, &dir.error),
@@ -518,7 +437,7 @@ static void a_log_that_was_not_cut_is_not_applied_twice(void **state)
     assert_int_equal(count, 1);
     stele_view_close(view);
     store_dir_assert_verifies(&dir);
-    snapshot();
+    generations_snapshot(&dir);
     assert_int_equal(files_count(at("snapshot"), ""), 1);
 }
 
@@ -531,7 +450,7 @@ static void commits_and_reads_go_on_between_any_two_steps(void **state)
     unsigned commits = 0;
 
     (void)state;
-    write_all();
+    generations_write(&dir);
     assert_int_equal(stele_checkpoint(dir.store, &dir.error), STELE_OK);
     assert_int_equal(snapshots_begin(dir.store, &dir.error), STELE_OK);
     while (dir.store->snapshot_run != NULL) {
@@ -566,7 +485,7 @@ static void a_plain_copy_of_a_live_directory_is_noticed(void **state)
     bool done;
 
     (void)state;
-    leave_two();
+    generations_leave_two(&dir);
     assert_int_equal(commit_freeze(dir.store, &froze, &dir.error), STELE_OK);
     assert_int_equal(checkpoint_begin(dir.store, &checkpoint, &dir.error),
                      STELE_OK);
@@ -580,8 +499,9 @@ static void a_plain_copy_of_a_live_directory_is_noticed(void **state)
     store_dir_open(&copy);
     assert_true(store_dir_stats(&copy).index_rebuilt);
     assert_int_equal(files_count(store_dir_at(&copy, "quarantine"), "0001"), 1);
-    for (unsigned key = 0; key < KEYS; key++) {
-        assert_true(store_dir_has(&copy, name_of(key), value_of(key)));
+    for (unsigned key = 0; key < GENERATIONS_KEYS; key++) {
+        assert_true(store_dir_has(&copy, generations_key(key),
+                                  generations_value_now(key)));
     }
     store_dir_assert_verifies(&copy);
     store_dir_remove(&copy);
