@@ -366,5 +366,32 @@ for kill in $(seq $kills); do
     verify "kill $kill: the store verifies" clean storm
 done
 
+# ---- Losing the index ----------------------------------------------------------------
+
+echo
+echo "Losing the index, and the newest snapshot with it ..."
+"$bin/stele" snapshot store >/dev/null
+"$bin/stele" put store demo one more >/dev/null
+"$bin/stele" snapshot store >/dev/null
+"$bin/stele" put store demo and more >/dev/null
+"$bin/stele" list store --values >state.txt
+rm -r store/index
+"$bin/stele" put store demo last change >/dev/null
+"$bin/stele" delete store demo last >/dev/null
+"$bin/stele" list store --values >rebuilt.txt
+verify "without its index the store opens by itself, with the same state" \
+    same state.txt rebuilt.txt
+newest=$(ls store/snapshot | tail -n 1)
+printf 'rot' | dd of="store/snapshot/$newest" bs=1 seek=10000 conv=notrunc 2>/dev/null
+rm -r store/index
+"$bin/stele" put store demo last change >/dev/null
+"$bin/stele" delete store demo last >/dev/null
+"$bin/stele" list store --values >rebuilt.txt
+verify "with the newest snapshot damaged, too, the older one and the log serve" \
+    same state.txt rebuilt.txt
+verify "and the damaged one is kept as evidence" \
+    test -e "store/quarantine/$newest.0001"
+verify "the store verifies" clean store
+
 echo
 echo "All $verified checks passed. The programs are in build/release/bin."
