@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/store.h"
 
@@ -27,7 +28,11 @@ static int snapshot(struct stele *store, const struct output_mode *mode)
 {
     struct stele_snapshot_info info = {0};
     struct stele_error error = {0};
-    enum stele_status status = stele_snapshot(store, &info.lsn, &error);
+    enum stele_status status;
+
+    progress_step("taking", "a snapshot");
+    status = stele_snapshot(store, &info.lsn, &error);
+    progress_end();
 
     /* Of the empty state before the first batch none is needed. */
     if (status == STELE_OK && info.lsn > 0) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/progress.h"
 #include "tools/report.h"
 
 int store_open_with(const char *path, const struct stele_options *options,
@@ -14,6 +15,7 @@ int store_open_with(const char *path, const struct stele_options *options,
     const enum stele_status status =
         stele_open(path, options, store_out, &error);
 
+    progress_end();
     if (status == STELE_NOT_FOUND) {
         report_problem("%s: no store is there ('stele init %s' makes one)",
                        path, path);
@@ -29,6 +31,7 @@ static int store_open(const char *path, enum stele_open_mode mode,
 
     stele_options_init(&options);
     options.mode = mode;
+    options.progress = progress_of_store; /* A lost index is built anew. */
     return store_open_with(path, &options, store_out);
 }
 
