@@ -526,8 +526,7 @@ static void a_snapshot_in_steps_between_relaxed_commits(void **state)
 {
     (void)state;
     enumerate("MFCCCprprprprprp", 0, NULL, false,
-              &(struct expectation){
-                  .distinct_min = 400, .in_checkpoint = true, .snapshots = 1});
+              &(struct expectation){.distinct_min = 400, .snapshots = 1});
 }
 
 /* The second one lets the first segments go. */
