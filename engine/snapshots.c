@@ -112,8 +112,8 @@ static void run_free(struct stele *store, struct snapshot_run *run)
     index_reader_release(run->index);
     snapshot_reader_close(run->reader);
     if (atomic_load(&store->poisoned)) {
-        snapshot_writer_forsake(
-            run->writer); /* Another may write here by now. */
+        /* Another may write here by now: no name is touched. */
+        snapshot_writer_forsake(run->writer);
     } else {
         snapshot_writer_destroy(run->writer);
     }
