@@ -8,13 +8,15 @@
  *
  * Until that last step the earlier ARCHIVE counts, and what it vouches for is all
  * there: no file is deleted, and one that is replaced by a longer copy of itself
- * holds all that it held. So a backup that fails, or is killed, anywhere leaves the
+ * holds all that it held: that part is copied from the archive itself, since the
+ * store's may have rotted since. So a backup that fails, or is killed, anywhere leaves the
  * archive that was there. Its leftovers are temporaries, which the next one removes,
  * and whole files that nobody vouches for yet.
  *
  * A snapshot that turns out to be damaged while it is read is left where it is (this
- * handle may be a reader), and an older base and the longer log are taken. A file in
- * the archive that has rotted since it was copied is copied again.
+ * handle may be a reader), and an older base and the longer log are taken. If what is
+ * read back of the archive is damaged, the store's log is verified, and then copied
+ * again.
  *
  * Runs in the caller's thread. Commits, checkpoints and snapshots go on; while the
  * files are opened, and longer in a handle that writes, retention is held.
@@ -196,7 +198,80 @@ static enum stele_status copy_snapshot(struct backup *backup,
     return status;
 }
 
+/* ---- The log ------------------------------------------------------------------------ */
+
+/* All of it from `start` to `end`, as it lies in `wal_dir`. */
+static enum stele_status read_log(struct backup *backup, struct io_dir *wal_dir,
+                                  uint64_t segment_oldest, const char *step,
+                                  struct stele_error *error)
+{
+    const struct backup_source *source = &backup->source;
+    struct wal_reader reader;
+    enum stele_status status = wal_reader_open(
+        &reader, wal_dir, &source->start, segment_oldest, IO_OPEN_READ, error);
+
+    if (status != STELE_OK) {
+        return status;
+    }
+    backup->report.units = 0;
+    while (status == STELE_OK && reader.previous.unit < source->end.unit) {
+        struct wal_reader_unit unit;
+
+        status =
+            wal_reader_next_whole(&reader, &unit, "it is in the store", error);
+        if (status == STELE_OK) {
+            backup->report.units++;
+            tell(backup, step,
+                 unit.position.end_offset - unit.position.start_offset);
+        }
+    }
+    if (status == STELE_OK &&
+        !wal_position_equal(&reader.previous, &source->end)) {
+        status =
+            error_set(error, STELE_CORRUPT,
+                      "the log ends in another unit %" PRIu64 " than it did",
+                      source->end.unit);
+    }
+    wal_reader_close(&reader);
+    return status;
+}
+
+/* Before anything in the archive is replaced that may be sound. */
+static enum stele_status verify_source(struct backup *backup,
+                                       struct stele_error *error)
+{
+    const enum stele_status status = read_log(
+        backup, backup->store->wal_dir, backup->source.anchor.segment_oldest,
+        "reading the log", error);
+
+    begin_step(backup);
+    return status == STELE_OK ? STELE_OK
+                              : error_wrap(error, status, "the store's log");
+}
+
 /* ---- Segments ---------------------------------------------------------------------- */
+
+/* The archive's own copy of it, if the last backup has vouched for any of it. */
+static bool open_there(const struct backup *backup,
+                       const struct wal_segment *segment,
+                       struct wal_segment *there)
+{
+    const struct archive *earlier = &backup->dest.earlier;
+    struct stele_error ignored;
+
+    if (!backup->source.continues || segment->seq < earlier->segment_first ||
+        segment->seq > archive_segment_of(&earlier->end) ||
+        wal_segment_open(backup->dest.wal_dir, segment->seq,
+                         &backup->source.anchor.uuid, IO_OPEN_READ, there,
+                         &ignored) != STELE_OK) {
+        return false;
+    }
+    if (there->salt == segment->salt && there->bytes == segment->bytes) {
+        return true;
+    }
+    wal_segment_close(there);
+    return false;
+}
 
 /* Whether the archive has it complete: the last backup has vouched for all of it. */
 static bool has_segment(const struct backup *backup,
@@ -204,49 +279,44 @@ static bool has_segment(const struct backup *backup,
 {
     const struct archive *earlier = &backup->dest.earlier;
     struct wal_segment there;
-    struct stele_error ignored;
-    uint64_t complete_up_to;
-    bool same;
 
-    if (backup->copy_all || !backup->dest.has_earlier) {
+    if (backup->copy_all || !open_there(backup, segment, &there)) {
         return false;
     }
-    complete_up_to = archive_segment_of(&earlier->end);
-    if (wal_position_equal(&earlier->end, &backup->source.end)) {
-        complete_up_to++; /* Nothing has happened since. */
-    }
-    if (segment->seq < earlier->segment_first ||
-        segment->seq >= complete_up_to ||
-        wal_segment_open(backup->dest.wal_dir, segment->seq,
-                         &backup->source.anchor.uuid, IO_OPEN_READ, &there,
-                         &ignored) != STELE_OK) {
-        return false;
-    }
-    same = there.salt == segment->salt && there.bytes == segment->bytes;
     wal_segment_close(&there);
-    return same;
+    return segment->seq < archive_segment_of(&earlier->end) ||
+           /* Nothing has happened since. */
+           wal_position_equal(&earlier->end, &backup->source.end);
 }
 
-static enum stele_status copy_bytes(struct backup *backup,
-                                    const struct wal_segment *segment,
-                                    struct io_file *target,
-                                    struct stele_error *error)
+/* How much of the archive's own copy goes into the new one: what it vouches for, and
+ * the store may have lost to rot in the meantime. When all is copied, the log of the
+ * store was verified from `start` on. */
+static uint64_t kept_bytes(const struct backup *backup, uint64_t seq)
 {
-    const uint64_t used = backup_source_used_bytes(&backup->source, segment);
+    const struct wal_position *kept_to =
+        backup->copy_all ? &backup->source.start : &backup->dest.earlier.end;
+
+    return seq == archive_segment_of(kept_to) ? archive_offset_of(kept_to) : 0;
+}
+
+/* The bytes [from, to). What stays unwritten reads as zeros and takes no space. */
+static enum stele_status copy_run(struct backup *backup, struct io_file *source,
+                                  uint64_t from, uint64_t to,
+                                  struct io_file *target,
+                                  struct stele_error *error)
+{
     uint8_t *buffer = malloc(COPY_BYTES);
-    enum stele_status status;
+    enum stele_status status = STELE_OK;
 
     if (buffer == NULL) {
         return error_no_memory(error, "backup");
     }
-    /* What stays unwritten reads as zeros and takes no space. */
-    status = io_file_grow(target, segment->bytes, error);
-    for (uint64_t offset = 0; status == STELE_OK && offset < used;) {
-        const uint64_t left = used - offset;
+    for (uint64_t offset = from; status == STELE_OK && offset < to;) {
+        const uint64_t left = to - offset;
         const size_t bytes = left < COPY_BYTES ? (size_t)left : COPY_BYTES;
 
-        status =
-            io_file_read_exact(segment->file, buffer, bytes, offset, error);
+        status = io_file_read_exact(source, buffer, bytes, offset, error);
         if (status == STELE_OK && !bytes_are_zero(buffer, bytes)) {
             status = io_file_write(target, buffer, bytes, offset, error);
             backup->report.bytes_copied += bytes;
@@ -255,6 +325,27 @@ static enum stele_status copy_bytes(struct backup *backup,
         tell(backup, "copying", bytes);
     }
     free(buffer);
+    return status;
+}
+
+static enum stele_status copy_bytes(struct backup *backup,
+                                    const struct wal_segment *segment,
+                                    struct io_file *target,
+                                    struct stele_error *error)
+{
+    const uint64_t used = backup_source_used_bytes(&backup->source, segment);
+    struct wal_segment there;
+    uint64_t kept = 0;
+    enum stele_status status = io_file_grow(target, segment->bytes, error);
+
+    if (status == STELE_OK && open_there(backup, segment, &there)) {
+        kept = kept_bytes(backup, segment->seq);
+        status = copy_run(backup, there.file, 0, kept, target, error);
+        wal_segment_close(&there);
+    }
+    if (status == STELE_OK) {
+        status = copy_run(backup, segment->file, kept, used, target, error);
+    }
     /* Before the name exists, and long before ARCHIVE vouches for it. */
     return status == STELE_OK ? io_file_sync(target, error) : status;
 }
@@ -376,51 +467,18 @@ static enum stele_status drop_cache(struct backup *backup,
     return status;
 }
 
-static enum stele_status read_log(struct backup *backup,
-                                  struct wal_reader *reader,
-                                  struct stele_error *error)
-{
-    const struct backup_source *source = &backup->source;
-    enum stele_status status = STELE_OK;
-
-    while (status == STELE_OK && reader->previous.unit < source->end.unit) {
-        struct wal_reader_unit unit;
-
-        status =
-            wal_reader_next_whole(reader, &unit, "it is in the store", error);
-        if (status == STELE_OK) {
-            backup->report.units++;
-            tell(backup, "reading back",
-                 unit.position.end_offset - unit.position.start_offset);
-        }
-    }
-    if (status == STELE_OK &&
-        !wal_position_equal(&reader->previous, &source->end)) {
-        status = error_set(error, STELE_CORRUPT,
-                           "the log that was copied ends in another unit "
-                           "%" PRIu64 " than the store's",
-                           source->end.unit);
-    }
-    return status;
-}
-
 static enum stele_status verify_log(struct backup *backup,
                                     struct stele_error *error)
 {
     const struct backup_source *source = &backup->source;
     const struct wal_position origin = wal_anchor_origin(&source->anchor);
     const uint64_t first = archive_segment_of(&source->start);
-    struct wal_reader reader;
     bool stands = false;
     enum stele_status status = drop_cache(backup, error);
 
     if (status == STELE_OK) {
-        status = wal_reader_open(&reader, backup->dest.wal_dir, &source->start,
-                                 first, IO_OPEN_READ, error);
-    }
-    if (status == STELE_OK) {
-        status = read_log(backup, &reader, error);
-        wal_reader_close(&reader);
+        status = read_log(backup, backup->dest.wal_dir, first, "reading back",
+                          error);
     }
     if (status == STELE_OK) {
         status = wal_reader_check_position(backup->dest.wal_dir, &source->base,
@@ -490,6 +548,9 @@ static enum stele_status run_once(struct backup *backup, uint64_t base_lsn_max,
     backup->wall_ns = 0;
     backup->base_damaged = false;
     backup->archive_damaged = false;
+    if (status == STELE_OK && backup->copy_all) {
+        status = verify_source(backup, error);
+    }
     if (status == STELE_OK) {
         status = copy(backup, error);
     }

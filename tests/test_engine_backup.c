@@ -641,9 +641,56 @@ static void a_damaged_log_makes_no_archive(void **state)
     write_pages(3);
     files_flip_bit(store_dir_at(&dir, segment_name(1)), 3 * 4096 + 1000, 3);
     assert_int_equal(try_backup(), STELE_CORRUPT);
-    assert_error("backup: read back: wal/0000000000000001.wal: offset 12288: "
-                 "unit 3 is not whole, but it is in the store");
+    assert_error("backup: the store's log: wal/0000000000000001.wal: offset "
+                 "12288: unit 3 is not whole, but it is in the store");
     assert_false(files_exists(at(ARCHIVE_NAME)));
+}
+
+/* A log that rots in the store is no copy any more of what the archive has. */
+static void what_has_rotted_in_the_store_replaces_nothing_sound(void **state)
+{
+    uint64_t digest;
+    uint64_t lsn;
+
+    (void)state;
+    write_segments(1);
+    write_pages(6);
+    backup();
+    lsn = lsn_now();
+    digest = state_digest_now(dir.store);
+    files_flip_bit(store_dir_at(&dir, segment_name(2)), 3 * 4096 + 1000, 3);
+    write_pages(2);
+    backup(); /* What is new verifies, and the archive has the rest. */
+    assert_true(restored_digest(lsn) == digest);
+    assert_archived();
+    /* It has the rest no more: then what it still has stays. */
+    files_flip_bit(at(segment_name(1)), 5 * 4096 + 1000, 3);
+    write_pages(2);
+    assert_int_equal(try_backup(), STELE_CORRUPT);
+    assert_error("backup: the store's log: wal/0000000000000002.wal: offset "
+                 "12288: unit ");
+    files_flip_bit(at(segment_name(1)), 5 * 4096 + 1000, 3);
+    assert_true(restored_digest(lsn) == digest);
+}
+
+/* Also in front of what a backup reads: the snapshot is behind it. */
+static void rot_in_front_of_the_base_replaces_nothing_sound(void **state)
+{
+    uint64_t digest;
+    uint64_t lsn;
+
+    (void)state;
+    write_pages(6);
+    backup();
+    lsn = lsn_now();
+    digest = state_digest_now(dir.store);
+    files_flip_bit(store_dir_at(&dir, segment_name(1)), 3 * 4096 + 1000, 3);
+    write_pages(2);
+    snapshot();
+    write_pages(2);
+    backup();
+    assert_true(restored_digest(lsn) == digest);
+    assert_archived();
 }
 
 static void what_has_rotted_in_the_archive_is_copied_again(void **state)
@@ -910,6 +957,8 @@ int main(void)
         BACKUP_TEST(of_a_damaged_snapshot_the_next_older_one_is_taken),
         BACKUP_TEST(without_a_sound_base_there_is_no_backup),
         BACKUP_TEST(a_damaged_log_makes_no_archive),
+        BACKUP_TEST(what_has_rotted_in_the_store_replaces_nothing_sound),
+        BACKUP_TEST(rot_in_front_of_the_base_replaces_nothing_sound),
         BACKUP_TEST(what_has_rotted_in_the_archive_is_copied_again),
         BACKUP_TEST(a_first_backup_that_fails_anywhere_is_done_by_the_next),
         BACKUP_TEST(a_later_backup_that_fails_anywhere_spoils_nothing),
