@@ -626,7 +626,7 @@ enum stele_status stele_backup(struct stele *store, const char *dest,
         return status;
     }
     if (dest == NULL || dest[0] == '\0') {
-        return error_set(error, STELE_INVALID, "backup: the path is empty");
+        return error_set(error, STELE_INVALID, "the path is empty");
     }
     if (report != NULL &&
         (report->size == 0 || report->size > sizeof *report)) {
@@ -635,12 +635,9 @@ enum stele_status stele_backup(struct stele *store, const char *dest,
                          report->size);
     }
     status = run_held(&backup, dest, error);
-    if (status != STELE_OK) {
-        return error_wrap(error, status, "backup");
-    }
-    if (report != NULL) {
+    if (status == STELE_OK && report != NULL) {
         backup.report.size = report->size;
         memcpy(report, &backup.report, report->size);
     }
-    return STELE_OK;
+    return status;
 }

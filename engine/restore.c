@@ -695,7 +695,7 @@ enum stele_status restore_store(const char *archive, const char *path,
     free(restore.name);
     free(restore.sibling);
     restore_source_close(&restore.source);
-    return status == STELE_OK ? STELE_OK : error_wrap(error, status, "restore");
+    return status;
 }
 
 enum stele_status stele_restore(const char *archive, const char *path,
@@ -707,7 +707,7 @@ enum stele_status stele_restore(const char *archive, const char *path,
 
     if (archive == NULL || archive[0] == '\0' || path == NULL ||
         path[0] == '\0') {
-        return error_set(error, STELE_INVALID, "restore: a path is empty");
+        return error_set(error, STELE_INVALID, "a path is empty");
     }
     store_tuning_init(&tuning);
     return restore_store(archive, path, options, &tuning, report, error);

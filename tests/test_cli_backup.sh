@@ -96,7 +96,7 @@ same "all of it" until.ever state.d
 
 does "a batch that is not there yet" 1 \
     restore archive none --until-lsn $((lsn + 1))
-says "stele: restore: restore: LSN $((lsn + 1)) is not in the archive, which ends at LSN $lsn"
+says "stele: restore: LSN $((lsn + 1)) is not in the archive, which ends at LSN $lsn"
 does "a time before all" 1 restore archive none --until-time 2001-02-03T04:05:06Z
 says "is older than the archive, which has LSN "
 does "an lsn and a time" 2 \

@@ -497,7 +497,7 @@ static void a_place_inside_the_store_is_refused(void **state)
         assert_int_equal(
             stele_backup(dir.store, path, &report, NULL, NULL, &archive.error),
             STELE_INVALID);
-        assert_error("backup: a backup cannot be kept inside the store");
+        assert_error("a backup cannot be kept inside the store");
     }
     files_path(link_path, archive.path, "link");
     assert_int_equal(symlink(store_dir_at(&dir, "snapshot"), link_path), 0);
@@ -641,7 +641,7 @@ static void a_damaged_log_makes_no_archive(void **state)
     write_pages(3);
     files_flip_bit(store_dir_at(&dir, segment_name(1)), 3 * 4096 + 1000, 3);
     assert_int_equal(try_backup(), STELE_CORRUPT);
-    assert_error("backup: the store's log: wal/0000000000000001.wal: offset "
+    assert_error("the store's log: wal/0000000000000001.wal: offset "
                  "12288: unit 3 is not whole, but it is in the store");
     assert_false(files_exists(at(ARCHIVE_NAME)));
 }
@@ -667,7 +667,7 @@ static void what_has_rotted_in_the_store_replaces_nothing_sound(void **state)
     files_flip_bit(at(segment_name(1)), 5 * 4096 + 1000, 3);
     write_pages(2);
     assert_int_equal(try_backup(), STELE_CORRUPT);
-    assert_error("backup: the store's log: wal/0000000000000002.wal: offset "
+    assert_error("the store's log: wal/0000000000000002.wal: offset "
                  "12288: unit ");
     files_flip_bit(at(segment_name(1)), 5 * 4096 + 1000, 3);
     assert_true(restored_digest(lsn) == digest);

@@ -396,7 +396,7 @@ static void a_time_before_the_first_batch_is_not_there(void **state)
     assert_error("is older than the archive, which has LSN 0 to ");
     assert_int_equal(archive_dir_try_restore(&archive, 0, 1, &report),
                      STELE_NOT_FOUND);
-    assert_error("restore: the time @0.000000001 is older than");
+    assert_error("the time @0.000000001 is older than");
     snapshot();
     write_units(1);
     files_remove(at(ARCHIVE_NAME));
@@ -982,7 +982,7 @@ static void a_full_disk_is_called_by_its_name(void **state)
     (void)state;
     prepare_failures();
     io_fault_arm(&fault);
-    assert_refused(0, STELE_NO_SPACE, "restore: ");
+    assert_refused(0, STELE_NO_SPACE, ".tmp: ");
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------ */
