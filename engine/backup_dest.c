@@ -72,12 +72,6 @@ static enum stele_status check_place(struct stele *store, const char *path,
         }
         status = io_dir_open(store->io, parent, &dir, error);
         free(parent);
-        if (status == STELE_NOT_FOUND && error != NULL) {
-            error->status = STELE_IO; /* Not a missing key. */
-        }
-        if (status == STELE_NOT_FOUND) {
-            return STELE_IO;
-        }
     }
     return status == STELE_OK ? check_outside(store, dir, error) : status;
 }
@@ -218,6 +212,11 @@ enum stele_status backup_dest_open(struct stele *store, const char *path,
     }
     if (status == STELE_OK) {
         status = take(store, &dest, reason);
+    }
+    if (status == STELE_NOT_FOUND) {
+        /* A parent, or what a link leads to; not a missing key. */
+        reason->status = STELE_IO;
+        status = STELE_IO;
     }
     if (status != STELE_OK) {
         backup_dest_close(&dest);

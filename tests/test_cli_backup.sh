@@ -124,6 +124,11 @@ does "a place inside the store" 2 backup store store/backup
 says "cannot be kept inside the store"
 [ ! -e store/backup ] || fail "a directory was made in the store"
 does "a place whose parent is missing" 4 backup store deep/other
+ln -s nowhere dangling
+does "a link that leads nowhere" 4 backup store dangling
+says "stele: backup: dangling: open directory: No such file or directory"
+does "nor can a store be made there" 1 restore archive dangling
+rm dangling
 does "too few arguments: backup" 2 backup store
 does "too few arguments: restore" 2 restore archive
 [ ! -e none ] && [ ! -e none.restore-tmp ] && [ ! -e other ] ||
