@@ -125,10 +125,12 @@ static enum stele_status remove_file(struct io_dir *dir, const char *name,
     return status == STELE_NOT_FOUND ? STELE_OK : status;
 }
 
-/* All that may be in it; the mark, by which it is known, last. */
+/* All that may be in it; the mark, by which it is known, when the rest is gone for
+ * good. */
 static enum stele_status remove_contents(struct io_dir *dir,
                                          struct stele_error *error)
 {
+    struct io_dir *index_dir;
     enum stele_status status = remove_file(dir, WAL_ANCHOR_NAME, error);
 
     if (status == STELE_OK) {
@@ -140,9 +142,36 @@ static enum stele_status remove_contents(struct io_dir *dir,
     if (status == STELE_OK) {
         status = remove_directory(dir, STORE_WAL_NAME, error);
     }
+    if (status == STELE_OK) {
+        status = io_dir_sync(dir, error);
+    }
+    if (status != STELE_OK) {
+        return status;
+    }
+    status = io_dir_open_in(dir, STORE_INDEX_TMP_NAME, &index_dir, error);
+    if (status == STELE_NOT_FOUND) {
+        return STELE_OK;
+    }
+    if (status == STELE_OK) {
+        status = io_dir_list(index_dir, unlink_all_but_mark, index_dir, error);
+        if (status == STELE_OK) {
+            status = io_dir_sync(index_dir, error);
+        }
+        io_dir_close(index_dir);
+    }
     return status == STELE_OK
                ? remove_directory(dir, STORE_INDEX_TMP_NAME, error)
                : status;
+}
+
+/* It was killed before it could mark it: then there is nothing in it. Or it is about
+ * to, and may come to its end while we look: so nothing but empty directories go. */
+static enum stele_status remove_unmarked(struct io_dir *dir,
+                                         struct stele_error *error)
+{
+    const enum stele_status status = io_rmdir(dir, STORE_INDEX_TMP_NAME, error);
+
+    return status == STELE_NOT_FOUND ? STELE_OK : status;
 }
 
 /* Lock the mark of the sibling that is there. EXISTS: it has none. */
@@ -214,6 +243,13 @@ static enum stele_status check_leftover(struct restore *restore,
     return status == STELE_OK ? check_sibling(restore, dir, error) : status;
 }
 
+static enum stele_status other_restore(const struct restore *restore,
+                                       struct stele_error *error)
+{
+    return error_set(error, STELE_LOCKED, "another restore is making %s",
+                     restore->name);
+}
+
 /* What a restore that was killed has left. */
 static enum stele_status remove_leftover(struct restore *restore,
                                          struct stele_error *error)
@@ -230,14 +266,16 @@ static enum stele_status remove_leftover(struct restore *restore,
     }
     status = check_leftover(restore, dir, error);
     if (status == STELE_OK) {
-        status = remove_contents(dir, error);
+        status = restore->mark == NULL ? remove_unmarked(dir, error)
+                                       : remove_contents(dir, error);
+    }
+    if (status == STELE_OK) {
+        status = io_rmdir(restore->parent, restore->sibling, error);
     }
     io_dir_close(dir);
-    io_file_close(restore->mark);
+    io_file_close(restore->mark); /* Held until the name is gone. */
     restore->mark = NULL;
-    return status == STELE_OK
-               ? io_rmdir(restore->parent, restore->sibling, error)
-               : status;
+    return status == STELE_NOT_FOUND ? other_restore(restore, error) : status;
 }
 
 static enum stele_status mark_sibling(struct restore *restore,
@@ -275,7 +313,13 @@ static enum stele_status make_sibling(struct restore *restore,
         status = io_dir_open_in(restore->parent, restore->sibling,
                                 &restore->dir, error);
     }
-    return status == STELE_OK ? mark_sibling(restore, error) : status;
+    if (status == STELE_OK) {
+        status = mark_sibling(restore, error);
+    }
+    /* We have looked: there was nothing. */
+    return status == STELE_EXISTS || status == STELE_NOT_FOUND
+               ? other_restore(restore, error)
+               : status;
 }
 
 /* After a failure; what cannot be removed, the next restore may. */

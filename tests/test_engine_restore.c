@@ -732,6 +732,72 @@ static void another_restore_at_work_is_not_disturbed(void **state)
     assert_true(restored_digest(0) == last_moment()->digest);
 }
 
+/* ---- Two at once ---- */
+
+/* The kernel's file system, in which somebody else comes to the end of a restore
+ * while this one has just looked at the sibling. */
+static struct io_calls overtaken_calls;
+static struct io overtaken_io = {.calls = &overtaken_calls};
+
+static const char *const store_names[] = {"ANCHOR", "wal", "snapshot"};
+
+static void move_store(const char *from, const char *to)
+{
+    for (size_t index = 0; index < sizeof store_names / sizeof *store_names;
+         index++) {
+        char source[FILES_PATH_BYTES];
+        char target[FILES_PATH_BYTES];
+
+        files_path(source, from, store_names[index]);
+        files_path(target, to, store_names[index]);
+        files_rename(source, target);
+    }
+}
+
+static int info_and_be_overtaken(struct io *io, int fd, const char *name,
+                                 struct io_file_info *info_out)
+{
+    const int result = io_posix()->calls->info(io, fd, name, info_out);
+
+    if (name != NULL && strstr(name, ".restore-tmp") != NULL) {
+        char aside[FILES_PATH_BYTES];
+
+        files_path(aside, archive.path, "aside");
+        move_store(aside, archive.sibling);
+        files_rename(archive.sibling, archive.restored);
+    }
+    return result;
+}
+
+static void a_restore_that_overtakes_keeps_what_it_made(void **state)
+{
+    char aside[FILES_PATH_BYTES];
+    struct store_tuning tuning;
+    struct store_dir restored;
+    enum stele_status status;
+
+    (void)state;
+    write_units(2);
+    backup();
+    restore(0);
+    /* As if it had only begun. */
+    files_path(aside, archive.path, "aside");
+    assert_int_equal(mkdir(aside, 0700), 0);
+    move_store(archive.restored, aside);
+    files_rename(archive.restored, archive.sibling);
+    overtaken_calls = *io_posix()->calls;
+    overtaken_calls.info = info_and_be_overtaken;
+    store_tuning_init(&tuning);
+    tuning.io = &overtaken_io;
+    status = restore_store(archive.archive, archive.restored, NULL, &tuning,
+                           NULL, &archive.error);
+    restored = open_restored();
+    assert_true(state_digest_now(restored.store) == last_moment()->digest);
+    close_restored(&restored);
+    assert_int_equal(status, STELE_LOCKED);
+    assert_error("another restore");
+}
+
 /* ---- What is no archive, or damaged ----------------------------------------------------------- */
 
 static void what_is_no_archive_is_refused(void **state)
@@ -1056,6 +1122,7 @@ int main(void)
         RESTORE_TEST(what_no_restore_left_is_not_removed),
         RESTORE_TEST(a_store_of_the_siblings_name_is_not_removed),
         RESTORE_TEST(another_restore_at_work_is_not_disturbed),
+        RESTORE_TEST(a_restore_that_overtakes_keeps_what_it_made),
         RESTORE_TEST(what_is_no_archive_is_refused),
         RESTORE_TEST(a_flipped_bit_anywhere_never_makes_a_wrong_state),
         RESTORE_TEST(of_a_damaged_snapshot_an_older_base_is_used),
