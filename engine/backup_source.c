@@ -114,16 +114,19 @@ static enum stele_status find_start(struct stele *store,
     enum stele_status status;
 
     source->start = source->base;
-    if (earlier == NULL ||
-        archive_segment_of(&earlier->end) < source->anchor.segment_oldest) {
-        return STELE_OK; /* Nothing to compare, or no longer. */
+    if (earlier == NULL) {
+        return STELE_OK;
     }
-    if (earlier->end.unit > source->end.unit) {
+    if (earlier->end.unit > source->end.unit ||
+        earlier->end.lsn > source->end.lsn) {
         return error_set(error, STELE_FOREIGN,
                          "the archive holds the log up to LSN %" PRIu64
                          ", the store's ends at LSN %" PRIu64
                          ": it was put back to an earlier state",
                          earlier->end.lsn, source->end.lsn);
+    }
+    if (archive_segment_of(&earlier->end) < source->anchor.segment_oldest) {
+        return STELE_OK; /* There is nothing left to compare. */
     }
     status = wal_reader_check_position(store->wal_dir, &earlier->end, &origin,
                                        source->anchor.segment_oldest,

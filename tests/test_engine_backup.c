@@ -584,6 +584,43 @@ static void a_store_that_was_put_back_does_not_overwrite_its_future(
     assert_true(restored_digest(0) == future);
 }
 
+/* A commit of a segment of its own. */
+static void write_large(unsigned count)
+{
+    enum { LARGE_BYTES = 50000 };
+    static char value[LARGE_BYTES + 1];
+
+    memset(value, '.', LARGE_BYTES);
+    for (unsigned index = 0; index < count; index++) {
+        store_dir_put(&dir, "large", value);
+    }
+}
+
+/* Nor if its log no longer reaches back to where the archive's ends. */
+static void a_store_that_was_put_back_and_trimmed_is_refused(void **state)
+{
+    char aside[FILES_PATH_BYTES];
+    uint64_t future;
+
+    (void)state;
+    files_path(aside, archive.path, "aside");
+    assert_int_equal(mkdir(aside, 0700), 0);
+    write_pages(3);
+    keep_store(aside);
+    write_segments(2);
+    backup();
+    future = state_digest_now(dir.store);
+    put_store_back(aside);
+    write_large(4);
+    snapshot();
+    write_large(4);
+    snapshot();
+    write_large(4);
+    assert_true(store_dir_stats(&dir).segment_first > 3);
+    assert_refused(STELE_FOREIGN, "it was put back to an earlier state");
+    assert_true(restored_digest(0) == future);
+}
+
 /* ---- Damage ------------------------------------------------------------------------------------ */
 
 static void of_a_damaged_snapshot_the_next_older_one_is_taken(void **state)
@@ -954,6 +991,7 @@ int main(void)
         BACKUP_TEST(a_directory_whose_parent_is_missing_is_an_error),
         BACKUP_TEST(another_backup_at_work_is_not_disturbed),
         BACKUP_TEST(a_store_that_was_put_back_does_not_overwrite_its_future),
+        BACKUP_TEST(a_store_that_was_put_back_and_trimmed_is_refused),
         BACKUP_TEST(of_a_damaged_snapshot_the_next_older_one_is_taken),
         BACKUP_TEST(without_a_sound_base_there_is_no_backup),
         BACKUP_TEST(a_damaged_log_makes_no_archive),
