@@ -316,6 +316,10 @@ static enum stele_status make_sibling(struct restore *restore,
     if (status == STELE_OK) {
         status = mark_sibling(restore, error);
     }
+    /* Between its mark and the lock on it, it was a leftover to others. */
+    if (status == STELE_OK) {
+        status = check_sibling(restore, restore->dir, error);
+    }
     /* We have looked: there was nothing. */
     return status == STELE_EXISTS || status == STELE_NOT_FOUND
                ? other_restore(restore, error)

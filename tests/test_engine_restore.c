@@ -769,6 +769,36 @@ static int info_and_be_overtaken(struct io *io, int fd, const char *name,
     return result;
 }
 
+/* In which the mark, when it was made, is taken for a leftover's. */
+static int lock_when_removed(struct io *io, int fd, uint64_t byte)
+{
+    char command[2 * FILES_PATH_BYTES];
+
+    if (files_exists(archive.sibling)) {
+        snprintf(command, sizeof command, "rm -rf %.400s", archive.sibling);
+        assert_int_equal(system(command), 0);
+    }
+    return io_posix()->calls->lock(io, fd, byte);
+}
+
+static void a_restore_that_is_taken_for_a_leftover_says_so(void **state)
+{
+    struct store_tuning tuning;
+
+    (void)state;
+    write_units(2);
+    backup();
+    overtaken_calls = *io_posix()->calls;
+    overtaken_calls.lock = lock_when_removed;
+    store_tuning_init(&tuning);
+    tuning.io = &overtaken_io;
+    assert_int_equal(restore_store(archive.archive, archive.restored, NULL,
+                                   &tuning, NULL, &archive.error),
+                     STELE_LOCKED);
+    assert_error("another restore");
+    assert_false(files_exists(archive.restored));
+}
+
 static void a_restore_that_overtakes_keeps_what_it_made(void **state)
 {
     char aside[FILES_PATH_BYTES];
@@ -1123,6 +1153,7 @@ int main(void)
         RESTORE_TEST(a_store_of_the_siblings_name_is_not_removed),
         RESTORE_TEST(another_restore_at_work_is_not_disturbed),
         RESTORE_TEST(a_restore_that_overtakes_keeps_what_it_made),
+        RESTORE_TEST(a_restore_that_is_taken_for_a_leftover_says_so),
         RESTORE_TEST(what_is_no_archive_is_refused),
         RESTORE_TEST(a_flipped_bit_anywhere_never_makes_a_wrong_state),
         RESTORE_TEST(of_a_damaged_snapshot_an_older_base_is_used),
