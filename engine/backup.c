@@ -328,26 +328,70 @@ static enum stele_status copy_run(struct backup *backup, struct io_file *source,
     return status;
 }
 
+/* That what was kept arrived: read back before it is all that there is. */
+static enum stele_status compare_run(struct io_file *left,
+                                     struct io_file *right, uint64_t to,
+                                     struct stele_error *error)
+{
+    uint8_t *buffer = malloc((size_t)2 * COPY_BYTES);
+    enum stele_status status = STELE_OK;
+
+    if (buffer == NULL) {
+        return error_no_memory(error, "backup");
+    }
+    for (uint64_t offset = 0; status == STELE_OK && offset < to;
+         offset += COPY_BYTES) {
+        const uint64_t left_bytes = to - offset;
+        const size_t bytes =
+            left_bytes < COPY_BYTES ? (size_t)left_bytes : COPY_BYTES;
+
+        status = io_file_read_exact(left, buffer, bytes, offset, error);
+        if (status == STELE_OK) {
+            status = io_file_read_exact(right, buffer + COPY_BYTES, bytes,
+                                        offset, error);
+        }
+        if (status == STELE_OK &&
+            memcmp(buffer, buffer + COPY_BYTES, bytes) != 0) {
+            status = error_set(error, STELE_IO,
+                               "%s: offset %" PRIu64 ": read back: other bytes "
+                               "than in %s",
+                               io_file_name(left), offset, io_file_name(right));
+        }
+    }
+    free(buffer);
+    return status;
+}
+
 static enum stele_status copy_bytes(struct backup *backup,
                                     const struct wal_segment *segment,
                                     struct io_file *target,
                                     struct stele_error *error)
 {
     const uint64_t used = backup_source_used_bytes(&backup->source, segment);
-    struct wal_segment there;
-    uint64_t kept = 0;
+    struct wal_segment there = {0};
+    const uint64_t kept = open_there(backup, segment, &there)
+                              ? kept_bytes(backup, segment->seq)
+                              : 0;
     enum stele_status status = io_file_grow(target, segment->bytes, error);
 
-    if (status == STELE_OK && open_there(backup, segment, &there)) {
-        kept = kept_bytes(backup, segment->seq);
+    if (status == STELE_OK && kept > 0) {
         status = copy_run(backup, there.file, 0, kept, target, error);
-        wal_segment_close(&there);
     }
     if (status == STELE_OK) {
         status = copy_run(backup, segment->file, kept, used, target, error);
     }
     /* Before the name exists, and long before ARCHIVE vouches for it. */
-    return status == STELE_OK ? io_file_sync(target, error) : status;
+    if (status == STELE_OK) {
+        status = io_file_sync(target, error);
+    }
+    if (status == STELE_OK && kept > 0) {
+        status = io_file_drop_cache(target, error);
+    }
+    if (status == STELE_OK && kept > 0) {
+        status = compare_run(target, there.file, kept, error);
+    }
+    wal_segment_close(&there);
+    return status;
 }
 
 static enum stele_status write_segment(struct backup *backup,

@@ -750,6 +750,48 @@ static void what_has_rotted_in_the_archive_is_copied_again(void **state)
     assert_archived();
 }
 
+/* A disk that writes a page of the log otherwise than it was told. */
+static struct io_calls garbling_calls;
+static struct io garbling_io = {.calls = &garbling_calls};
+
+static int sync_and_garble(struct io *io, int fd)
+{
+    const int result = io_posix()->calls->sync_data(io, fd);
+    const char *path = at("wal/0000000000000001.tmp");
+
+    if (files_exists(path)) {
+        files_flip_bit(path, 3 * 4096 + 1000, 3);
+    }
+    return result;
+}
+
+static void what_does_not_arrive_replaces_nothing_sound(void **state)
+{
+    struct io *io = dir.tuning.io;
+    uint64_t digest;
+    uint64_t lsn;
+
+    (void)state;
+    write_pages(6);
+    backup();
+    lsn = lsn_now();
+    digest = state_digest_now(dir.store);
+    store_dir_close(&dir);
+    garbling_calls = *io_posix()->calls;
+    garbling_calls.sync_data = sync_and_garble;
+    dir.tuning.io = &garbling_io;
+    store_dir_open(&dir);
+    write_pages(2);
+    assert_int_equal(try_backup(), STELE_IO);
+    assert_error("0000000000000001.tmp: offset 0: read back: other bytes");
+    store_dir_close(&dir);
+    dir.tuning.io = io;
+    store_dir_open(&dir);
+    assert_true(restored_digest(lsn) == digest);
+    backup();
+    assert_archived();
+}
+
 /* ---- Failures ------------------------------------------------------------------------------------ */
 
 enum { LOOK_EVERY = 8 };
@@ -998,6 +1040,7 @@ int main(void)
         BACKUP_TEST(what_has_rotted_in_the_store_replaces_nothing_sound),
         BACKUP_TEST(rot_in_front_of_the_base_replaces_nothing_sound),
         BACKUP_TEST(what_has_rotted_in_the_archive_is_copied_again),
+        BACKUP_TEST(what_does_not_arrive_replaces_nothing_sound),
         BACKUP_TEST(a_first_backup_that_fails_anywhere_is_done_by_the_next),
         BACKUP_TEST(a_later_backup_that_fails_anywhere_spoils_nothing),
         BACKUP_TEST(a_full_disk_spoils_nothing),
