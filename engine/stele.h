@@ -702,13 +702,14 @@ struct stele_restore_report {
  * restored like any other. `report` may be NULL. The archive is only read.
  *
  * Made in `path`.restore-tmp and then renamed: after a failure, or a power cut, there
- * is no store at `path`. Takes memory for one memtable, and for a while disk space
- * for an index beside the snapshot.
+ * is no store at `path`, or (if only the last sync failed) a whole one. Takes memory
+ * for one memtable, and for a while disk space for an index beside the snapshot.
  *
  * STELE_NOT_FOUND: the archive does not have that LSN or time: it is older or newer, or
  * in a gap between two backups; the message says what there is. STELE_CORRUPT: what
  * it would have to be made from is damaged. STELE_FOREIGN: `archive` is none, or of a
  * newer format. STELE_EXISTS: there is something at `path`, or at the sibling's.
+ * STELE_LOCKED: another restore is making it.
  */
 STELE_API enum stele_status stele_restore(
     const char *archive, const char *path,
