@@ -151,7 +151,9 @@ static void describe(const struct restore_target *target, char *text,
     }
 }
 
-/* A snapshot at or below the target that should be a base, and is damaged. */
+/* A snapshot at or below the target that should be a base, and is damaged. One whose
+ * log is missing is, if ARCHIVE vouches for that log; else it may be of a backup that
+ * did not come to its end. */
 static const struct base_item *find_damaged(const struct restore_source *source,
                                             const struct restore_target *target)
 {
@@ -160,8 +162,10 @@ static const struct base_item *find_damaged(const struct restore_source *source,
 
         if (item->kind == BASE_SNAPSHOT && !item->stands &&
             item->lsn <= target->lsn &&
-            (!item->claims || item->why.status != STELE_CORRUPT ||
-             item->position.segment >= source->archive.segment_first)) {
+            (!item->claims ||
+             (item->why.status != STELE_CORRUPT && !item->trimmed) ||
+             archive_segment_of(&item->position) >=
+                 source->archive.segment_first)) {
             return item;
         }
     }

@@ -415,6 +415,30 @@ static void what_was_let_go_in_between_is_a_gap(void **state)
     assert_false(files_exists(archive.restored));
 }
 
+/* A backup that was killed has copied a snapshot, and not the log behind it, which
+ * the store let go before the next one. */
+static void a_snapshot_whose_log_never_came_is_no_damage(void **state)
+{
+    struct stele_restore_report report;
+    uint64_t lsn;
+
+    (void)state;
+    write_segments(1);
+    write_pages(4);
+    lsn = snapshot();
+    backup();
+    files_remove(at(ARCHIVE_NAME));
+    files_remove(at("wal/0000000000000002.wal"));
+    assert_int_equal(files_count(at("wal"), ""), 0);
+    trim();
+    trim();
+    backup();
+    assert_archived();
+    assert_int_equal(archive_dir_try_restore(&archive, lsn + 1, 0, &report),
+                     STELE_NOT_FOUND);
+    assert_error("is older than the archive, which has LSN ");
+}
+
 static void a_backup_goes_on_after_one_that_was_killed(void **state)
 {
     (void)state;
@@ -1024,6 +1048,7 @@ int main(void)
         BACKUP_TEST(what_the_store_lets_go_stays_in_the_archive),
         BACKUP_TEST(an_archive_that_is_kept_up_to_date_has_no_gap),
         BACKUP_TEST(what_was_let_go_in_between_is_a_gap),
+        BACKUP_TEST(a_snapshot_whose_log_never_came_is_no_damage),
         BACKUP_TEST(a_backup_goes_on_after_one_that_was_killed),
         BACKUP_TEST(a_directory_with_something_else_in_it_is_refused),
         BACKUP_TEST(a_log_that_no_backup_has_begun_is_refused),
