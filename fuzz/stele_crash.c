@@ -299,7 +299,7 @@ static void print_json(const struct campaign_result *result)
     const struct sim_tally *tally = &result->tally;
     char command[REPLAY_TEXT_BYTES + 100];
     json_t *root = json_pack(
-        "{s:I,s:f,s:f,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "states",
+        "{s:I,s:f,s:f,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "states",
         (json_int_t)tally->states, "seconds", result->seconds,
         "states_per_second", states_per_second(result), "violations",
         result->violated ? 1 : 0, "worlds", (json_int_t)tally->worlds, "lives",
@@ -308,7 +308,8 @@ static void print_json(const struct campaign_result *result)
         "states_in_a_checkpoint", (json_int_t)tally->checkpoints_cut,
         "states_with_a_torn_tail", (json_int_t)tally->torn, "rotations",
         (json_int_t)tally->rotations, "snapshots", (json_int_t)tally->snapshots,
-        "segments_removed", (json_int_t)tally->trimmed);
+        "segments_removed", (json_int_t)tally->trimmed, "archives",
+        (json_int_t)tally->archives);
 
     if (result->violated) {
         command_text(result, command, sizeof command);
@@ -344,10 +345,10 @@ static void print_text(const struct campaign_result *result)
            "  %" PRIu64 " states with every rule, %" PRIu64 " damaged, %" PRIu64
            " in the midst of a checkpoint,\n"
            "  %" PRIu64 " with a torn tail, %" PRIu64
-           " that lost relaxed commits\n",
+           " that lost relaxed commits, %" PRIu64 " with an archive restored\n",
            tally->worlds, tally->lives, tally->rotations, tally->snapshots,
            tally->trimmed, tally->deep, tally->damaged, tally->checkpoints_cut,
-           tally->torn, tally->relaxed_lost);
+           tally->torn, tally->relaxed_lost, tally->archives);
 }
 
 int main(int argc, char **argv)

@@ -116,6 +116,10 @@ static uint64_t key_of(const struct life *life, const struct sim_image *image)
         knowledge->created,
         knowledge->anchor_sequence,
         knowledge->snapshot_lsn,
+        knowledge->archived.acknowledged,
+        knowledge->archived.lsns[0],
+        knowledge->archived.restoring,
+        knowledge->archived.restored,
     };
 
     return checksum64(parts, sizeof parts, (uint64_t)tally.lives);
@@ -130,6 +134,7 @@ static void examine(struct life *life, const struct sim_cutter *cutter,
         .knowledge = &life->knowledge,
         .refused = life->refused,
         .model = life->model,
+        .archive = true,
         .seed = 1,
     };
     struct sim_verdict verdict;
@@ -555,6 +560,21 @@ static void a_second_power_cut_inside_a_rebuild(void **state)
               &(struct expectation){.distinct_min = 1000});
 }
 
+/* The second one replaces what the first has copied of the log's last segment. */
+static void two_backups_and_relaxed_commits(void **state)
+{
+    (void)state;
+    enumerate("rBrrB", 0, NULL, false,
+              &(struct expectation){.distinct_min = 580});
+}
+
+static void a_backup_of_a_snapshot_and_a_restore(void **state)
+{
+    (void)state;
+    enumerate("DPrBU", 0, NULL, false,
+              &(struct expectation){.distinct_min = 960, .snapshots = 1});
+}
+
 static int make_seen(void **state)
 {
     (void)state;
@@ -590,6 +610,8 @@ int main(void)
         cmocka_unit_test(two_snapshots_and_what_they_let_go),
         cmocka_unit_test(an_index_that_is_lost_and_built_from_a_snapshot),
         cmocka_unit_test(a_second_power_cut_inside_a_rebuild),
+        cmocka_unit_test(two_backups_and_relaxed_commits),
+        cmocka_unit_test(a_backup_of_a_snapshot_and_a_restore),
     };
 
     return cmocka_run_group_tests_name("sim: exhaustive", tests, make_seen,

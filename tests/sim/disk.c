@@ -278,10 +278,29 @@ static void unlink_name(struct sim_disk *disk, uint32_t dir, const char *name)
     sim_image_unlink(disk->cache, dir, name);
 }
 
+/* The root's is the root. */
+static uint32_t parent_of(const struct sim_image *image, uint32_t inode)
+{
+    for (uint32_t dir = SIM_ROOT_INODE; dir < image->node_count; dir++) {
+        const struct sim_node *node = image->nodes[dir];
+
+        for (uint32_t index = 0; node != NULL && index < node->entry_count;
+             index++) {
+            if (node->entries[index].inode == inode) {
+                return dir;
+            }
+        }
+    }
+    return SIM_ROOT_INODE;
+}
+
 /* A path from the root (fd -1), or a name in a directory. */
 static uint32_t look_up(const struct sim_process *process, int fd,
                         const char *path)
 {
+    if (fd >= 0 && strcmp(path, "..") == 0) {
+        return parent_of(process->disk->cache, inode_of(process, fd));
+    }
     return fd < 0 ? sim_image_walk(process->disk->cache, path)
                   : sim_image_find(process->disk->cache, inode_of(process, fd),
                                    path);

@@ -17,6 +17,7 @@ enum {
     FRAGMENTS_FEW = 3,
     RETAIN_MS_MAX = 300,
     DEEP_ONE_IN = 16,
+    ARCHIVE_ONE_IN = 8,
     NEST_ONE_IN = 24,
     DAMAGE_ONE_IN = 12,
     DAMAGES = 4, /* Of one disk. */
@@ -64,6 +65,7 @@ struct life {
     struct sim_world world;
     struct sim_step steps[SIM_STEPS_MAX];
     size_t step_count;
+    enum sim_step_kind step_kind; /* Of the one that is cut; KINDS: none. */
     struct sim_knowledge knowledge;
     bool *refused; /* By number. */
     struct random_source random;
@@ -113,6 +115,14 @@ static void append_mark(char *text, const struct life *life,
     if (op->mark == SIM_MARK_SNAPSHOT || op->mark == SIM_MARK_ROT) {
         append(text, SIM_VIOLATION_BYTES, "-- snapshot of LSN %" PRIu64 " %s\n",
                op->value, op->mark == SIM_MARK_ROT ? "is damaged" : "is named");
+        return;
+    }
+    if (op->mark == SIM_MARK_BACKUP || op->mark == SIM_MARK_RESTORE ||
+        op->mark == SIM_MARK_RESTORED) {
+        append(text, SIM_VIOLATION_BYTES, "-- LSN %" PRIu64 " %s\n", op->value,
+               op->mark == SIM_MARK_BACKUP    ? "is in the archive"
+               : op->mark == SIM_MARK_RESTORE ? "is being restored"
+                                              : "is restored");
         return;
     }
     if (op->mark == SIM_MARK_ISSUE && op->value < history->count) {
@@ -343,6 +353,14 @@ static void count_state(struct life *life, const struct sim_verdict *verdict)
     }
 }
 
+static uint32_t archive_one_in(const struct life *life)
+{
+    const bool at_it = life->step_kind == SIM_STEP_BACKUP ||
+                       life->step_kind == SIM_STEP_RESTORE;
+
+    return at_it ? 1 : ARCHIVE_ONE_IN;
+}
+
 /* Make one disk of a cut here, and examine it. */
 static bool examine_one(struct life *life, const struct sim_cutter *cutter)
 {
@@ -356,10 +374,13 @@ static bool examine_one(struct life *life, const struct sim_cutter *cutter)
     sim_choice_random(&choice, random_u64(&life->random));
     examination.deep = random_one_in(&life->random, DEEP_ONE_IN);
     examination.deep_torn = random_one_in(&life->random, 2);
+    examination.archive = life->exploration->plan->snapshots &&
+                          random_one_in(&life->random, archive_one_in(life));
     image = sim_cutter_crash(cutter, &choice);
     sim_examine(&examination, image, &verdict);
     count_state(life, &verdict);
     life->exploration->tally->deep += verdict.deep;
+    life->exploration->tally->archives += verdict.archive;
     good = verdict.good;
     if (!good) {
         note_violation(life, cut, verdict.problem);
@@ -394,6 +415,9 @@ static bool cut_all_over(struct life *life)
 
         sim_knowledge_pass(&life->knowledge, &exploration->history, op,
                            life->refused);
+        if (op->kind == SIM_OP_MARK && op->mark == SIM_MARK_STEP) {
+            life->step_kind = life->steps[op->value].kind;
+        }
         if (sim_knowledge_grows(ops, count, place)) {
             continue;
         }
@@ -424,6 +448,7 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     *life = (struct life){
         .exploration = exploration,
         .depth = depth,
+        .step_kind = SIM_STEP_KINDS,
         .random = {.state = seed},
     };
     life->step_count =

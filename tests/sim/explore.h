@@ -50,6 +50,7 @@ struct sim_tally {
     uint64_t checkpoints_cut; /* States with applying > applied. */
     uint64_t relaxed_lost;    /* States that lost relaxed commits. */
     uint64_t torn;            /* States that recovery called torn (row C). */
+    uint64_t archives;        /* Stores restored from those on the disks. */
 };
 
 struct sim_violation {

@@ -42,6 +42,7 @@ void sim_knowledge_init(struct sim_knowledge *knowledge,
         .created = start->created,
         .rot = start->rot,
         .damaged = start->damaged,
+        .archived = start->archived,
     };
     memset(refused, 0, (history->count + 1) * sizeof *refused);
     refuse_branches(knowledge, history, start->head, refused);
@@ -119,6 +120,16 @@ void sim_knowledge_pass(struct sim_knowledge *knowledge,
     case SIM_MARK_INDEX_ROT:
         knowledge->damaged = true;
         break;
+    case SIM_MARK_BACKUP:
+        sim_archived_note(&knowledge->archived, op->value);
+        break;
+    case SIM_MARK_RESTORE:
+        knowledge->archived.restoring = true;
+        knowledge->archived.restored_lsn = op->value;
+        break;
+    case SIM_MARK_RESTORED:
+        knowledge->archived.restored = true;
+        break;
     }
 }
 
@@ -133,13 +144,14 @@ struct sim_start sim_start_after(const struct sim_knowledge *knowledge,
         .snapshot_lsn = knowledge->snapshot_lsn,
         .rot = knowledge->rot,
         .damaged = knowledge->damaged,
+        .archived = knowledge->archived,
     };
 }
 
 bool sim_mark_demands(const struct sim_op *op)
 {
     return op->kind == SIM_OP_MARK && op->mark != SIM_MARK_STEP &&
-           op->mark != SIM_MARK_ISSUE;
+           op->mark != SIM_MARK_ISSUE && op->mark != SIM_MARK_RESTORE;
 }
 
 bool sim_knowledge_grows(const struct sim_op *ops, size_t count, size_t place)
@@ -173,7 +185,7 @@ enum stele_status sim_scene_open(struct sim_scene *scene,
     scene->process = sim_process_start(scene->disk);
     sim_world_options(scene->examination->setting,
                       sim_process_io(scene->process), mode, &options, &tuning);
-    return store_open(SIM_STORE_PATH, &options, &tuning, &scene->store, error);
+    return store_open(scene->path, &options, &tuning, &scene->store, error);
 }
 
 void sim_scene_end_process(struct sim_scene *scene)
@@ -472,8 +484,8 @@ static void check_again(struct sim_scene *scene, uint32_t number)
     }
 }
 
-/* Rule (6). */
-static void check_goes_on(struct sim_scene *scene, uint32_t number)
+void sim_check_goes_on(struct sim_scene *scene, uint32_t number,
+                       uint64_t lsn_high)
 {
     const struct sim_examination *examination = scene->examination;
     struct sim_history *history = examination->history;
@@ -502,11 +514,11 @@ static void check_goes_on(struct sim_scene *scene, uint32_t number)
         sim_scene_fail(scene, "the next batch: %s", error.message);
     } else {
         history->batches[next].lsn = result.lsn;
-        if (result.lsn <= examination->knowledge->lsn_high) {
+        if (result.lsn <= lsn_high) {
             sim_scene_fail(scene,
                            "the next batch got LSN %" PRIu64 ", but %" PRIu64
                            " was given before",
-                           result.lsn, examination->knowledge->lsn_high);
+                           result.lsn, lsn_high);
         }
         sim_scene_end_process(scene);
         if (sim_scene_open(scene, STELE_OPEN_EXISTING, &error) != STELE_OK) {
@@ -545,6 +557,7 @@ static void begin_scene(struct sim_scene *scene,
     *scene = (struct sim_scene){
         .examination = examination,
         .verdict = verdict,
+        .path = SIM_STORE_PATH,
         .disk = sim_disk_create(sim_image_copy(image), examination->seed),
     };
     sim_disk_set_fs_kind(scene->disk, examination->setting->fs_kind);
@@ -578,7 +591,7 @@ static void examine_deep(struct sim_scene *scene, const struct sim_image *image,
     }
     check_again(scene, number);
     if (scene->store != NULL) {
-        check_goes_on(scene, number);
+        sim_check_goes_on(scene, number, knowledge->lsn_high);
     }
 }
 
@@ -631,6 +644,9 @@ void sim_examine(const struct sim_examination *examination,
                            "opened: the state after batch %" PRIu32
                            ", but a reader had shown batch %" PRIu32,
                            verdict->found, shown);
+        }
+        if (verdict->good && examination->archive) {
+            sim_check_archive(&scene, image, verdict->found);
         }
         verdict->deep =
             examination->deep || (examination->deep_torn && verdict->torn);

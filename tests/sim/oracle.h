@@ -35,6 +35,14 @@
  *    (11) ANCHOR names, before it is opened, a snapshot no older than the last one
  *         that was said to be taken.
  *
+ *    (12) an archive, if there is one, restores: in the state of the newest backup
+ *         that was acknowledged, or of a later one that was under way, which the
+ *         store has, too; in that of each earlier one, if that is asked for; in that
+ *         of any other LSN, or it is not there. The new store survives a power cut
+ *         from then on, has a uuid of its own, and goes on with LSNs far above. An
+ *         archive that was acknowledged is there;
+ *    (13) a restore that was cut has left a store in that very state, or none.
+ *
  * (1), (2), (8) and (11) are checked of every disk, the others of a share. While a
  * snapshot is damaged already, (9) and (10) are not demanded: until the next one was
  * taken, which has to notice.
@@ -50,6 +58,17 @@
 #include "tests/sim/image.h"
 #include "tests/sim/world.h"
 
+enum { SIM_BACKUPS_KNOWN = 4 };
+
+/* What is known of the archive, and of what was restored from it. */
+struct sim_archived {
+    bool acknowledged;                /* A backup. */
+    uint64_t lsns[SIM_BACKUPS_KNOWN]; /* Of the last ones, the newest first. */
+    bool restoring;
+    bool restored;
+    uint64_t restored_lsn; /* What the new store is the state of. */
+};
+
 /* What is known at a point of a recording. */
 struct sim_knowledge {
     uint32_t must;
@@ -62,6 +81,7 @@ struct sim_knowledge {
     bool created;          /* An open has returned: there must be a store. */
     bool rot;              /* A snapshot that ANCHOR names may be damaged. */
     bool damaged;          /* One was. */
+    struct sim_archived archived;
 };
 
 /* Where a life starts: what is known of the disk it finds. */
@@ -73,6 +93,7 @@ struct sim_start {
     uint64_t snapshot_lsn;
     bool rot;
     bool damaged;
+    struct sim_archived archived;
 };
 
 /* `refused` has room for one more than the batches of the history. */
@@ -101,6 +122,7 @@ struct sim_examination {
     bool index_sound; /* No commit of it ever failed. */
     bool deep;        /* All the rules. */
     bool deep_torn; /* The same if the tail is torn: going on is harder then. */
+    bool archive;   /* Rules (12) and (13). */
     uint64_t seed;
 };
 
@@ -111,6 +133,7 @@ struct sim_verdict {
     bool torn;          /* Recovery met a torn tail (row C). */
     bool in_checkpoint; /* The index was applying > applied. */
     bool deep;          /* All the rules were checked. */
+    bool archive;       /* It has one, from which a store was restored. */
     char problem[SIM_PROBLEM_BYTES];
 };
 

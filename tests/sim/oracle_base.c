@@ -127,6 +127,7 @@ static void check_opens(struct sim_scene *scene, struct sim_image *image,
     struct sim_scene other = {
         .examination = scene->examination,
         .verdict = scene->verdict,
+        .path = SIM_STORE_PATH,
         .disk = sim_disk_create(image, scene->examination->seed),
     };
     struct stele_error error;

@@ -1,6 +1,7 @@
 /*
- * tests/sim/oracle_internal.h -- what oracle.c and oracle_base.c, which has the
- * rules about ANCHOR, snapshots and retention, share.
+ * tests/sim/oracle_internal.h -- what oracle.c shares with oracle_base.c, which has
+ * the rules about ANCHOR, snapshots and retention, and with oracle_archive.c, which
+ * has those about backups.
  */
 #ifndef TESTS_SIM_ORACLE_INTERNAL_H
 #define TESTS_SIM_ORACLE_INTERNAL_H
@@ -11,6 +12,7 @@
 struct sim_scene {
     const struct sim_examination *examination;
     struct sim_verdict *verdict;
+    const char *path; /* Of the store. */
     struct sim_disk *disk;
     struct sim_process *process;
     struct stele *store;
@@ -27,6 +29,9 @@ void sim_scene_end_process(struct sim_scene *scene);
 /* Rules (1) and (2). Returns the number of the state, UINT32_MAX: none. */
 uint32_t sim_scene_look(struct sim_scene *scene, const char *when);
 uint32_t sim_scene_number_at(const struct sim_scene *scene, uint64_t lsn);
+/* Rule (6): the state is that of `number`; LSNs up to `lsn_high` were given. */
+void sim_check_goes_on(struct sim_scene *scene, uint32_t number,
+                       uint64_t lsn_high);
 
 /* ---- oracle_base.c -------------------------------------------------------------- */
 
@@ -43,5 +48,13 @@ void sim_check_safe_twice(struct sim_scene *scene,
 void sim_check_snapshots(struct sim_scene *scene,
                          const struct sim_image *image);
 void sim_check_retained(struct sim_scene *scene);
+
+/* ---- oracle_archive.c ----------------------------------------------------------- */
+
+void sim_archived_note(struct sim_archived *archived, uint64_t lsn);
+/* Rules (12) and (13), of the archive on `image`, while its store is open and in the
+ * state of `number`. */
+void sim_check_archive(struct sim_scene *scene, const struct sim_image *image,
+                       uint32_t number);
 
 #endif

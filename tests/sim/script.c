@@ -16,7 +16,8 @@ static const uint8_t weights[SIM_STEP_KINDS] = {
     [SIM_STEP_SNAPSHOT_STEP] = 24, [SIM_STEP_LOSE_INDEX] = 2,
     [SIM_STEP_HOLD] = 8,           [SIM_STEP_PAST] = 4,
     [SIM_STEP_CLOCK] = 4,          [SIM_STEP_ROT_INDEX] = 1,
-    [SIM_STEP_ROT_SNAPSHOT] = 2,
+    [SIM_STEP_ROT_SNAPSHOT] = 2,   [SIM_STEP_BACKUP] = 5,
+    [SIM_STEP_RESTORE] = 2,
 };
 
 enum { FAULT_WEIGHT = 16 };
@@ -118,6 +119,8 @@ const char *sim_step_name(enum sim_step_kind kind)
         "the wall clock jumps",
         "rot in the index",
         "rot in a snapshot",
+        "backup",
+        "restore",
     };
 
     return names[kind];

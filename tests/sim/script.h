@@ -36,6 +36,9 @@ enum sim_step_kind {
     SIM_STEP_CLOCK,         /* The wall clock jumps. */
     SIM_STEP_ROT_INDEX,     /* A value in the index rots, and is found. */
     SIM_STEP_ROT_SNAPSHOT,  /* A snapshot rots, and another is taken. */
+    /* The same: tests/sim/world_archive.c. */
+    SIM_STEP_BACKUP,  /* stele_backup(), by the writer or a reader. */
+    SIM_STEP_RESTORE, /* A store is restored, in a process of its own. */
     SIM_STEP_KINDS,
 };
 

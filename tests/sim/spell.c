@@ -94,6 +94,10 @@ static enum sim_step_kind kind_of(char letter)
         return SIM_STEP_SNAPSHOT_STEP;
     case 'X':
         return SIM_STEP_LOSE_INDEX;
+    case 'B':
+        return SIM_STEP_BACKUP;
+    case 'U':
+        return SIM_STEP_RESTORE;
     default:
         abort();
     }

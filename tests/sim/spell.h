@@ -10,6 +10,7 @@
  *     K  kill, and open again        O  close, and open again
  *     P  a snapshot                  p  a step of one
  *     X  the index is lost
+ *     B  a backup                    U  a restore
  */
 #ifndef TESTS_SIM_SPELL_H
 #define TESTS_SIM_SPELL_H

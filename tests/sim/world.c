@@ -931,6 +931,12 @@ static void run_step(struct sim_world *world, const struct sim_step *step)
     case SIM_STEP_ROT_SNAPSHOT:
         sim_step_rot_snapshot(world, step->seed);
         break;
+    case SIM_STEP_BACKUP:
+        sim_step_backup(world, step->seed);
+        break;
+    case SIM_STEP_RESTORE:
+        sim_step_restore(world, step->seed);
+        break;
     case SIM_STEP_KINDS:
         abort();
     }

@@ -35,11 +35,16 @@ enum sim_mark {
                           that it names are sound. */
     SIM_MARK_ROT,      /* A snapshot of this LSN is damaged from now on. */
     SIM_MARK_INDEX_ROT, /* The index is, and may be set aside. */
+    SIM_MARK_BACKUP, /* The archive is the state of this LSN, or of a later one. */
+    SIM_MARK_RESTORE, /* A store of the state of this LSN is being restored ... */
+    SIM_MARK_RESTORED, /* ... and is there. */
 };
 
 enum { SIM_PROBLEM_BYTES = 600 };
 
-#define SIM_STORE_PATH "root/store"
+#define SIM_STORE_PATH    "root/store"
+#define SIM_ARCHIVE_PATH  "root/archive"
+#define SIM_RESTORED_PATH "root/restored"
 
 /* What can be set for all lives. */
 struct sim_setting {

@@ -62,8 +62,7 @@ static void check_past(struct sim_world *world, struct stele *store,
     }
 }
 
-/* One of those that led to the last durable state, whose LSN is known. */
-static uint32_t pick_past(const struct sim_world *world, uint64_t seed)
+uint32_t sim_pick_past(const struct sim_world *world, uint64_t seed)
 {
     struct random_source random = {.state = seed};
     uint32_t number = world->durable;
@@ -80,7 +79,7 @@ static uint32_t pick_past(const struct sim_world *world, uint64_t seed)
 
 void sim_step_past(struct sim_world *world, uint64_t seed)
 {
-    const uint32_t number = pick_past(world, seed);
+    const uint32_t number = sim_pick_past(world, seed);
     const uint64_t lsn = world->history->batches[number].lsn;
 
     check_past(world, world->store, number, "past view",
@@ -99,7 +98,7 @@ static void check_held(struct sim_world *world)
 
 void sim_step_hold(struct sim_world *world, uint64_t seed)
 {
-    const uint32_t number = pick_past(world, seed);
+    const uint32_t number = sim_pick_past(world, seed);
     const uint64_t lsn = world->history->batches[number].lsn;
     struct stele_error error;
     enum stele_status status;

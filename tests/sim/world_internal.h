@@ -1,6 +1,7 @@
 /*
- * tests/sim/world_internal.h -- what world.c and world_base.c, which has the steps
- * about snapshots, retention and rebuilding, share.
+ * tests/sim/world_internal.h -- what world.c shares with world_base.c, which has the
+ * steps about snapshots, retention and rebuilding, and with world_archive.c, which
+ * has those about backups.
  */
 #ifndef TESTS_SIM_WORLD_INTERNAL_H
 #define TESTS_SIM_WORLD_INTERNAL_H
@@ -35,5 +36,12 @@ void sim_step_past(struct sim_world *world, uint64_t seed);
 void sim_step_clock(struct sim_world *world, uint64_t seed);
 void sim_step_rot_index(struct sim_world *world, uint64_t seed);
 void sim_step_rot_snapshot(struct sim_world *world, uint64_t seed);
+/* One of those that led to the last durable state, whose LSN is known. */
+uint32_t sim_pick_past(const struct sim_world *world, uint64_t seed);
+
+/* ---- Steps: world_archive.c --------------------------------------------------- */
+
+void sim_step_backup(struct sim_world *world, uint64_t seed);
+void sim_step_restore(struct sim_world *world, uint64_t seed);
 
 #endif
