@@ -64,8 +64,8 @@ static enum stele_status no_base(const struct bases *bases,
         const struct base_item *item = &bases->items[index - 1];
 
         if (item->why.status != STELE_OK) {
-            return error_set(error, STELE_CORRUPT, "no base is left: %.200s",
-                             item->why.message);
+            return error_set(error, bases_status(&item->why),
+                             "no base is left: %.200s", item->why.message);
         }
     }
     return error_set(error, STELE_CORRUPT, "no base is left");

@@ -328,8 +328,7 @@ static enum stele_status no_base_left(const struct stele *store,
     if (why == NULL) {
         why = &store->snapshot_error;
     }
-    return error_set(error, why->status == STELE_IO ? STELE_IO : STELE_CORRUPT,
-                     "row E: no base is left%s%.180s",
+    return error_set(error, bases_status(why), "row E: no base is left%s%.180s",
                      why->message[0] == '\0' ? "" : ": ", why->message);
 }
 

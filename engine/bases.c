@@ -38,6 +38,11 @@ bool bases_is_damage(const struct stele_error *failure)
            (failure->status == STELE_IO && failure->sys_errno == EIO);
 }
 
+enum stele_status bases_status(const struct stele_error *why)
+{
+    return why->status == STELE_IO ? STELE_IO : STELE_CORRUPT;
+}
+
 /* Where the log goes on behind a position. */
 static uint64_t first_segment(const struct wal_position *position)
 {

@@ -55,6 +55,8 @@ struct bases {
 /* Whether this failure to read a snapshot is that file's own fault: damage, or an
  * error of the medium. The next older one may do. */
 bool bases_is_damage(const struct stele_error *failure);
+/* What to call it if no other one does: IO or CORRUPT. */
+enum stele_status bases_status(const struct stele_error *why);
 
 /* `snapshot_dir` NULL: there is none. EACCES, EMFILE and the like are errors; a
  * damaged or unreadable file is an item that does not stand. */

@@ -462,8 +462,8 @@ static enum stele_status build_state(struct restore *restore,
 
         if (status == STELE_NOT_FOUND && damage.status != STELE_OK) {
             failure = damage;
-            failure.status = STELE_CORRUPT;
-            status = STELE_CORRUPT;
+            failure.status = bases_status(&damage);
+            status = failure.status;
         }
         if (status == STELE_OK) {
             status = build_index(restore, &damaged, &failure);

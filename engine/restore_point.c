@@ -182,7 +182,7 @@ static enum stele_status not_there(const struct restore_source *source,
     char wanted[64];
 
     if (damaged != NULL) {
-        return error_set(error, STELE_CORRUPT,
+        return error_set(error, bases_status(&damaged->why),
                          "the archive's snapshot of LSN %" PRIu64
                          " is no base: %.150s",
                          damaged->lsn, damaged->why.message);

@@ -112,6 +112,7 @@ struct fault {
     uint32_t after; /* So many calls work. */
     uint32_t times;
     bool nothing_reserved; /* fallocate is not supported at all. */
+    bool beside;           /* None of the store's files is written. */
     bool armed;
     uint32_t seen;
     uint32_t struck;
@@ -185,7 +186,9 @@ static void note_strike(struct fault *fault, const char *name)
         snprintf(fault->names[fault->struck], SIM_NAME_BYTES, "%s", name);
     }
     fault->struck++;
-    fault->poisons = fault->poisons || poisons(kind->call, kind->result, name);
+    fault->poisons =
+        fault->poisons ||
+        (!fault->beside && poisons(kind->call, kind->result, name));
     if (is_sync(kind->call) && fault->lost_count < LOST_NAMES) {
         snprintf(fault->lost[fault->lost_count++], SIM_NAME_BYTES, "%s", name);
     }
@@ -335,7 +338,9 @@ static bool run(struct sim_base *base, const struct sim_scenario *scenario,
     judge(&trial, fault);
     trial.unexamined = tally.runs % SIM_ONE_IN != 0;
     sim_trial_go_on(&trial, base);
-    judge_repetition(&trial, fault);
+    if (!scenario->beside) {
+        judge_repetition(&trial, fault);
+    }
     sim_disk_set_fault(trial.disk, NULL, NULL);
     sim_trial_end(&trial, base);
     tally.runs++;
@@ -370,6 +375,7 @@ static void fail_each_call(const struct sim_scenario *scenario,
             .kind = *kind,
             .after = after,
             .times = times,
+            .beside = scenario->beside,
             .nothing_reserved = fs_kind == IO_FS_COPY_ON_WRITE &&
                                 kind->call != SIM_CALL_ALLOCATE,
         };

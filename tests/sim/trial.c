@@ -15,6 +15,7 @@ enum {
     SEGMENT_BYTES = 32 << 10, /* A header and seven pages. */
     MEMTABLE_BYTES = 64 << 10,
     SEED = 1,
+    TRIAL_SEED = 2, /* Another uuid than that of the store. */
     LARGE_VALUE_BYTES = 3500,
     SMALL_VALUE_BYTES = 16,
 };
@@ -330,7 +331,7 @@ void sim_trial_begin(struct sim_trial *trial, struct sim_base *base,
         .setting = base->setting,
         .scenario = scenario,
         .history = base->history,
-        .disk = sim_disk_create(sim_image_copy(base->image), SEED),
+        .disk = sim_disk_create(sim_image_copy(base->image), TRIAL_SEED),
         .head = base->head,
         .durable = base->head,
         .created = !scenario->from_nothing,
@@ -381,6 +382,7 @@ static void examine(struct sim_trial *trial, struct sim_base *base,
         .refused = refused,
         .model = model,
         .deep = true,
+        .archive = true,
         .seed = SEED,
     };
     struct sim_image *image;
@@ -603,6 +605,20 @@ static void reopen(struct sim_trial *trial)
     close_handles(trial);
 }
 
+/* Over whatever the failure has left. */
+static void act_again(struct sim_trial *trial, struct sim_base *base)
+{
+    trial->scenario->act(trial);
+    if (trial->failure_count > 0) {
+        sim_trial_problem(trial, "nothing fails any more, but %s: %s",
+                          trial->failures[0].what,
+                          trial->failures[0].error.message);
+    }
+    if (trial->problem[0] == '\0' && !trial->unexamined) {
+        examine(trial, base, SIM_MODEL_ANY_ORDER, SIM_CHOOSE_OLDEST);
+    }
+}
+
 void sim_trial_go_on(struct sim_trial *trial, struct sim_base *base)
 {
     if (trial->opened && trial->store != NULL) {
@@ -615,6 +631,9 @@ void sim_trial_go_on(struct sim_trial *trial, struct sim_base *base)
     if (trial->problem[0] == '\0' && !trial->unexamined) {
         examine(trial, base, SIM_MODEL_KILL, SIM_CHOOSE_NEWEST);
         examine(trial, base, SIM_MODEL_ANY_ORDER, SIM_CHOOSE_OLDEST);
+    }
+    if (trial->scenario->beside && trial->problem[0] == '\0') {
+        act_again(trial, base);
     }
     if (trial->store != NULL && trial->problem[0] == '\0') {
         go_on(trial);

@@ -67,6 +67,9 @@ struct sim_scenario {
     void (*ready)(struct sim_trial *trial); /* NULL: nothing to do. */
     void (*act)(struct sim_trial *trial);
     bool from_nothing; /* There is no store yet. */
+    bool
+        beside; /* It makes something beside the store: the handle has nothing to
+                    do with what fails, and the act is done again. */
 };
 
 /* Every operation that there is; ended by a name of NULL. */

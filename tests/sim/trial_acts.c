@@ -7,6 +7,7 @@
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
 #include "engine/keepers.h"
+#include "engine/restore.h"
 #include "tests/sim/trial.h"
 
 enum {
@@ -704,56 +705,121 @@ static void act_past_view(struct sim_trial *trial)
     stele_view_close(view);
 }
 
+/* ---- Backups -------------------------------------------------------------------------------------------- */
+
+static void act_backup(struct sim_trial *trial)
+{
+    struct stele_backup_report report = {.size = sizeof report};
+    struct stele_error error;
+
+    if (!sim_trial_note(trial, "backup",
+                        stele_backup(trial->store, SIM_ARCHIVE_PATH, &report,
+                                     NULL, NULL, &error),
+                        &error)) {
+        return;
+    }
+    if (report.lsn != trial->history.batches[trial->head].lsn) {
+        sim_trial_problem(trial, "a backup of LSN %" PRIu64, report.lsn);
+    }
+    sim_disk_mark(trial->disk, SIM_MARK_BACKUP, report.lsn);
+}
+
+/* With a snapshot and a segment that it has not got, and one that has grown. */
+static void with_backup(struct sim_trial *trial)
+{
+    with_two_snapshots(trial);
+    act_backup(trial);
+    sim_trial_commit(trial, SIM_SHAPE_PUT, STELE_DURABLE);
+    commit_and_snapshot(trial);
+    sim_trial_commit(trial, SIM_SHAPE_PUT, STELE_DURABLE);
+}
+
+static void with_archive(struct sim_trial *trial)
+{
+    with_backup(trial);
+    act_backup(trial);
+}
+
+static void act_restore(struct sim_trial *trial)
+{
+    const uint64_t lsn = trial->history.batches[trial->head].lsn;
+    struct stele_options ignored;
+    struct store_tuning tuning;
+    struct stele_error error;
+
+    if (sim_image_walk(sim_disk_cache(trial->disk), SIM_RESTORED_PATH) != 0) {
+        return; /* The name's own durability failed. */
+    }
+    sim_world_options(&trial->setting, sim_process_io(trial->process),
+                      STELE_OPEN_CREATE, &ignored, &tuning);
+    sim_disk_mark(trial->disk, SIM_MARK_RESTORE, lsn);
+    if (sim_trial_note(trial, "restore",
+                       restore_store(SIM_ARCHIVE_PATH, SIM_RESTORED_PATH, NULL,
+                                     &tuning, NULL, &error),
+                       &error)) {
+        sim_disk_mark(trial->disk, SIM_MARK_RESTORED, lsn);
+    }
+}
+
 /* ---- All of them ------------------------------------------------------------------------------------------ */
 
 const struct sim_scenario sim_scenarios[] = {
-    {"create", NULL, act_create, true},
-    {"create over an unfinished creation", with_half_a_store, act_create, true},
-    {"open after a clean close", NULL, act_open, false},
-    {"open after a kill", killed_with_tail, act_open, false},
-    {"open behind a torn tail", killed_with_torn_tail, act_open, false},
-    {"open in the midst of a checkpoint", killed_in_checkpoint, act_open,
+    {"create", NULL, act_create, true, false},
+    {"create over an unfinished creation", with_half_a_store, act_create, true,
      false},
-    {"open without an index", without_index, act_open, false},
-    {"open without an index of much", without_index_of_much, act_open, false},
-    {"open with a foreign index", with_foreign_index, act_open, false},
+    {"open after a clean close", NULL, act_open, false, false},
+    {"open after a kill", killed_with_tail, act_open, false, false},
+    {"open behind a torn tail", killed_with_torn_tail, act_open, false, false},
+    {"open in the midst of a checkpoint", killed_in_checkpoint, act_open, false,
+     false},
+    {"open without an index", without_index, act_open, false, false},
+    {"open without an index of much", without_index_of_much, act_open, false,
+     false},
+    {"open with a foreign index", with_foreign_index, act_open, false, false},
     {"open with an unnamed segment", killed_with_unnamed_segment, act_open,
-     false},
-    {"open with temporaries", with_temporaries, act_open, false},
+     false, false},
+    {"open with temporaries", with_temporaries, act_open, false, false},
     {"open for reading, nobody writes", killed_with_tail, act_open_reader,
-     false},
+     false, false},
     {"open for reading, torn tail", killed_with_torn_tail, act_open_reader,
-     false},
+     false, false},
     {"open for reading beside a writer", with_writer_ahead, act_open_reader,
+     false, false},
+    {"a reader catches up", with_reader_behind, act_catch_up, false, false},
+    {"a reader outlives its writer", with_reader_alone, act_catch_up, false,
      false},
-    {"a reader catches up", with_reader_behind, act_catch_up, false},
-    {"a reader outlives its writer", with_reader_alone, act_catch_up, false},
-    {"durable commit", open_writer, act_commit, false},
-    {"commit with ranges", with_tail, act_commit_ranges, false},
-    {"commit with expectations", with_tail, act_commit_expecting, false},
-    {"relaxed commit and sync", open_writer, act_sync, false},
-    {"group", with_tail, act_group, false},
-    {"commit that rotates", with_full_segment, act_commit_rotating, false},
-    {"commit behind a torn tail", opened_behind_torn_tail, act_commit, false},
-    {"prepare the next segment", with_full_segment, act_tend, false},
+    {"durable commit", open_writer, act_commit, false, false},
+    {"commit with ranges", with_tail, act_commit_ranges, false, false},
+    {"commit with expectations", with_tail, act_commit_expecting, false, false},
+    {"relaxed commit and sync", open_writer, act_sync, false, false},
+    {"group", with_tail, act_group, false, false},
+    {"commit that rotates", with_full_segment, act_commit_rotating, false,
+     false},
+    {"commit behind a torn tail", opened_behind_torn_tail, act_commit, false,
+     false},
+    {"prepare the next segment", with_full_segment, act_tend, false, false},
     {"commits that checkpoint", with_full_memtable, act_commit_checkpointing,
+     false, false},
+    {"checkpoint by steps", with_tail, act_step_checkpoint, false, false},
+    {"checkpoint", with_all_layers, act_checkpoint, false, false},
+    {"idle", with_tail, act_idle, false, false},
+    {"close", with_tail, act_close, false, false},
+    {"close in the midst of a checkpoint", with_queue, act_close, false, false},
+    {"close without a checkpoint", with_tail_to_leave, act_close, false, false},
+    {"verify", with_all_layers, act_verify, false, false},
+    {"verify by a reader", with_reader_alone, act_verify, false, false},
+    {"find a tag", with_all_layers, act_find_tag, false, false},
+    {"read", with_all_layers, act_read, false, false},
+    {"snapshot", with_all_layers, act_snapshot, false, false},
+    {"snapshot that lets the log go", with_snapshot, act_snapshot, false,
      false},
-    {"checkpoint by steps", with_tail, act_step_checkpoint, false},
-    {"checkpoint", with_all_layers, act_checkpoint, false},
-    {"idle", with_tail, act_idle, false},
-    {"close", with_tail, act_close, false},
-    {"close in the midst of a checkpoint", with_queue, act_close, false},
-    {"close without a checkpoint", with_tail_to_leave, act_close, false},
-    {"verify", with_all_layers, act_verify, false},
-    {"verify by a reader", with_reader_alone, act_verify, false},
-    {"find a tag", with_all_layers, act_find_tag, false},
-    {"read", with_all_layers, act_read, false},
-    {"snapshot", with_all_layers, act_snapshot, false},
-    {"snapshot that lets the log go", with_snapshot, act_snapshot, false},
     {"open without an index, from a snapshot", with_two_snapshots_alone,
-     act_open, false},
+     act_open, false, false},
     {"open for reading without an index, from a snapshot",
-     with_two_snapshots_alone, act_open_reader, false},
-    {"view of a past LSN", with_two_snapshots, act_past_view, false},
-    {NULL, NULL, NULL, false},
+     with_two_snapshots_alone, act_open_reader, false, false},
+    {"view of a past LSN", with_two_snapshots, act_past_view, false, false},
+    {"backup", with_two_snapshots, act_backup, false, true},
+    {"second backup", with_backup, act_backup, false, true},
+    {"restore", with_archive, act_restore, false, true},
+    {NULL, NULL, NULL, false, false},
 };
