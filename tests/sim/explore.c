@@ -459,6 +459,7 @@ static bool live(struct exploration *exploration, struct sim_image *image,
     life->world.lsn_high = start->lsn_high;
     life->world.anchor_sequence = start->anchor_sequence;
     life->world.rotten = start->rot;
+    life->world.damaged = start->damaged;
     sim_world_run(&life->world, life->steps, life->step_count,
                   plan->skip[depth]);
     exploration->tally->lives++;

@@ -79,6 +79,7 @@ struct sim_world {
     struct retention_hold hold;
     uint32_t held;     /* The state. */
     bool rotten;       /* A snapshot that ANCHOR names may be damaged. */
+    bool damaged;      /* Or one that it names no more, but that is kept. */
     uint32_t garbling; /* This write of a temporary from now arrives garbled. */
     uint32_t indexes_lost;
     /* The fault that is armed. */

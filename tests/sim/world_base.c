@@ -38,6 +38,14 @@ static bool must_be_retained(const struct sim_world *world, uint64_t lsn)
                : lsn >= anchor->snapshots[1];
 }
 
+/* What may be said of an LSN that nothing obliges the store to have. */
+static bool may_be_missing(const struct sim_world *world,
+                           enum stele_status status)
+{
+    return status == STELE_NOT_FOUND ||
+           (status == STELE_CORRUPT && world->damaged);
+}
+
 static void check_past(struct sim_world *world, struct stele *store,
                        uint32_t number, const char *who, bool retained)
 {
@@ -55,7 +63,7 @@ static void check_past(struct sim_world *world, struct stele *store,
                            who, number, text);
         }
         stele_view_close(view);
-    } else if ((retained || status != STELE_NOT_FOUND) && !world->rotten &&
+    } else if ((retained || !may_be_missing(world, status)) && !world->rotten &&
                !sim_world_excused(world, status)) {
         sim_world_fail(world, "%s: at the LSN of batch %" PRIu32 ": %s", who,
                        number, error.message);
@@ -108,6 +116,9 @@ void sim_step_hold(struct sim_world *world, uint64_t seed)
         retention_release(world->store, &world->hold);
         world->holding = false;
         return;
+    }
+    if (world->rotten || (world->damaged && !must_be_retained(world, lsn))) {
+        return; /* It might stand on what is damaged. */
     }
     status = retention_hold(world->store, lsn, &world->hold, &error);
     if (status == STELE_OK) {
@@ -505,6 +516,7 @@ void sim_step_rot_snapshot(struct sim_world *world, uint64_t seed)
     /* Before the fact, so that no cut lies between. */
     sim_world_mark(world, SIM_MARK_ROT, lsn);
     world->rotten = true;
+    world->damaged = true;
     numbered_name(lsn, SNAPSHOT_SUFFIX, name);
     world->fault_result = 0;
     process = sim_process_start(world->disk);
