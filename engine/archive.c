@@ -64,7 +64,7 @@ static bool makes_sense(const struct archive *archive)
            archive->base.lsn <= archive->end.lsn &&
            archive->base.unit <= archive->end.unit &&
            archive->segment_first >= WAL_SEGMENT_FIRST &&
-           archive->segment_first <= archive_segment_of(&archive->base);
+           archive->segment_first <= wal_segment_behind(&archive->base);
 }
 
 enum archive_verdict archive_decode(const uint8_t source[ARCHIVE_BYTES],
@@ -191,20 +191,9 @@ struct wal_anchor archive_anchor(const struct archive *archive,
         .uuid = archive->uuid,
         .parent_uuid = archive->parent_uuid,
         .parent_lsn = archive->parent_lsn,
-        .segment_last = archive_segment_of(&archive->end),
+        .segment_last = wal_segment_behind(&archive->end),
         .segment_oldest = segment_oldest,
         .segment_bytes = archive->segment_bytes,
         .durable = archive->end,
     };
-}
-
-uint64_t archive_segment_of(const struct wal_position *position)
-{
-    return position->unit == 0 ? WAL_SEGMENT_FIRST : position->segment;
-}
-
-uint64_t archive_offset_of(const struct wal_position *position)
-{
-    return position->unit == 0 ? WAL_SEGMENT_HEADER_BYTES
-                               : position->end_offset;
 }

@@ -87,8 +87,4 @@ enum stele_status archive_write(struct io_dir *dir,
 struct wal_anchor archive_anchor(const struct archive *archive,
                                  uint64_t segment_oldest);
 
-/* The segment in which the log goes on behind a position, and where in it. */
-uint64_t archive_segment_of(const struct wal_position *position);
-uint64_t archive_offset_of(const struct wal_position *position);
-
 #endif

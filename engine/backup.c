@@ -36,6 +36,7 @@
 #include "engine/store.h"
 #include "snapshot/writer.h"
 #include "wal/reader.h"
+#include "wal/segment.h"
 
 enum { COPY_BYTES = 1 << 20, FLUSH_BYTES = 4 << 20 };
 
@@ -260,7 +261,7 @@ static bool open_there(const struct backup *backup,
     struct stele_error ignored;
 
     if (!backup->source.continues || segment->seq < earlier->segment_first ||
-        segment->seq > archive_segment_of(&earlier->end) ||
+        segment->seq > wal_segment_behind(&earlier->end) ||
         wal_segment_open(backup->dest.wal_dir, segment->seq,
                          &backup->source.anchor.uuid, IO_OPEN_READ, there,
                          &ignored) != STELE_OK) {
@@ -284,7 +285,7 @@ static bool has_segment(const struct backup *backup,
         return false;
     }
     wal_segment_close(&there);
-    return segment->seq < archive_segment_of(&earlier->end) ||
+    return segment->seq < wal_segment_behind(&earlier->end) ||
            /* Nothing has happened since. */
            wal_position_equal(&earlier->end, &backup->source.end);
 }
@@ -297,7 +298,9 @@ static uint64_t kept_bytes(const struct backup *backup, uint64_t seq)
     const struct wal_position *kept_to =
         backup->copy_all ? &backup->source.start : &backup->dest.earlier.end;
 
-    return seq == archive_segment_of(kept_to) ? archive_offset_of(kept_to) : 0;
+    return seq == wal_segment_behind(kept_to)
+               ? wal_segment_offset_behind(kept_to)
+               : 0;
 }
 
 /* The bytes [from, to). What stays unwritten reads as zeros and takes no space. */
@@ -516,7 +519,7 @@ static enum stele_status verify_log(struct backup *backup,
 {
     const struct backup_source *source = &backup->source;
     const struct wal_position origin = wal_anchor_origin(&source->anchor);
-    const uint64_t first = archive_segment_of(&source->start);
+    const uint64_t first = wal_segment_behind(&source->start);
     bool stands = false;
     enum stele_status status = drop_cache(backup, error);
 
@@ -564,7 +567,7 @@ static enum stele_status verify(struct backup *backup,
 static enum stele_status vouch(struct backup *backup, struct stele_error *error)
 {
     const struct backup_source *source = &backup->source;
-    const uint64_t first = archive_segment_of(&source->start);
+    const uint64_t first = wal_segment_behind(&source->start);
     const uint64_t earlier = backup->dest.earlier.segment_first;
     const struct archive archive = {
         .uuid = source->anchor.uuid,

@@ -8,6 +8,7 @@
 #include "engine/follow.h"
 #include "engine/retained.h"
 #include "wal/reader.h"
+#include "wal/segment.h"
 
 enum { SOURCE_TRIES_MAX = 10 };
 
@@ -125,7 +126,7 @@ static enum stele_status find_start(struct stele *store,
                          ": it was put back to an earlier state",
                          earlier->end.lsn, source->end.lsn);
     }
-    if (archive_segment_of(&earlier->end) < source->anchor.segment_oldest) {
+    if (wal_segment_behind(&earlier->end) < source->anchor.segment_oldest) {
         return STELE_OK; /* There is nothing left to compare. */
     }
     status = wal_reader_check_position(store->wal_dir, &earlier->end, &origin,
@@ -150,8 +151,8 @@ static enum stele_status open_segments(struct stele *store,
                                        struct backup_source *source,
                                        struct stele_error *error)
 {
-    const uint64_t first = archive_segment_of(&source->start);
-    const uint64_t last = archive_segment_of(&source->end);
+    const uint64_t first = wal_segment_behind(&source->start);
+    const uint64_t last = wal_segment_behind(&source->end);
     enum stele_status status = STELE_OK;
 
     source->segments =
@@ -247,7 +248,7 @@ void backup_source_close(struct backup_source *source)
 uint64_t backup_source_used_bytes(const struct backup_source *source,
                                   const struct wal_segment *segment)
 {
-    return segment->seq == archive_segment_of(&source->end)
-               ? archive_offset_of(&source->end)
+    return segment->seq == wal_segment_behind(&source->end)
+               ? wal_segment_offset_behind(&source->end)
                : segment->bytes;
 }

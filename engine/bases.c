@@ -43,13 +43,6 @@ enum stele_status bases_status(const struct stele_error *why)
     return why->status == STELE_IO ? STELE_IO : STELE_CORRUPT;
 }
 
-/* Where the log goes on behind a position. */
-static uint64_t first_segment(const struct wal_position *position)
-{
-    return position->unit == 0 ? (uint64_t)WAL_SEGMENT_FIRST
-                               : position->segment;
-}
-
 /* Does the position that the snapshot names stand in the log? */
 static enum stele_status check_position(const struct gathering *gathering,
                                         struct base_item *item,
@@ -88,7 +81,7 @@ static enum stele_status check_position(const struct gathering *gathering,
         return status;
     }
     item->trimmed =
-        first_segment(&position) < gathering->anchor->segment_oldest;
+        wal_segment_behind(&position) < gathering->anchor->segment_oldest;
     if (item->trimmed) {
         item->stands = false;
         error_set(&item->why, STELE_NOT_FOUND,

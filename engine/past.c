@@ -125,11 +125,10 @@ static uint64_t bytes_target(const struct stele *store,
                              const struct retained *retained,
                              const struct wal_position *position)
 {
-    const uint64_t first =
-        position->unit == 0 ? WAL_SEGMENT_FIRST : position->segment;
     const uint64_t bytes_max = store->options.memtable_bytes * PAST_MEMTABLES;
     const uint64_t bytes =
-        (retained->anchor.segment_last - first) * store->segment_bytes;
+        (retained->anchor.segment_last - wal_segment_behind(position)) *
+        store->segment_bytes;
 
     if (bytes < store->options.memtable_bytes) {
         return store->options.memtable_bytes;

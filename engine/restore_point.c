@@ -10,6 +10,7 @@
 #include "engine/store.h"
 #include "wal/reader.h"
 #include "wal/record.h"
+#include "wal/segment.h"
 
 enum { NS_PER_S = 1000000000 };
 
@@ -164,7 +165,7 @@ static const struct base_item *find_damaged(const struct restore_source *source,
             item->lsn <= target->lsn &&
             (!item->claims ||
              (item->why.status != STELE_CORRUPT && !item->trimmed) ||
-             archive_segment_of(&item->position) >=
+             wal_segment_behind(&item->position) >=
                  source->archive.segment_first)) {
             return item;
         }

@@ -64,12 +64,6 @@ enum stele_kept retention_why(const struct retention_needs *needs, uint64_t seq,
 
 /* ---- What is needed -------------------------------------------------------------- */
 
-/* The segment in which the log goes on behind a position. */
-static uint64_t segment_of(const struct wal_position *position)
-{
-    return position->unit == 0 ? WAL_SEGMENT_FIRST : position->segment;
-}
-
 static void look_at_snapshots(const struct bases *bases,
                               struct retention_needs *needs)
 {
@@ -79,7 +73,7 @@ static void look_at_snapshots(const struct bases *bases,
         const struct base_item *item = &bases->items[index - 1];
 
         if (item->kind == BASE_SNAPSHOT && item->counts && item->stands) {
-            needs->snapshot = segment_of(&item->position);
+            needs->snapshot = wal_segment_behind(&item->position);
             needs->snapshot_lsn = item->lsn;
             count++;
         }
@@ -153,10 +147,10 @@ enum stele_status retention_look(struct stele *store, const struct bases *bases,
     if (status != STELE_OK) {
         return status;
     }
-    needs.index = segment_of(&applied);
+    needs.index = wal_segment_behind(&applied);
     needs.index_lsn = applied.lsn;
     needs.current = store->read_only
-                        ? segment_of(&store->follow.shown)
+                        ? wal_segment_behind(&store->follow.shown)
                         : wal_writer_stats(store->writer).segment_current;
     look_at_snapshots(bases, &needs);
     for (const struct retention_hold *hold = store->holds; hold != NULL;
@@ -222,7 +216,8 @@ static bool is_superfluous(const struct stele *store,
             return false;
         }
     }
-    return item->stands ? segment_of(&item->position) < kept : item->trimmed;
+    return item->stands ? wal_segment_behind(&item->position) < kept
+                        : item->trimmed;
 }
 
 static enum stele_status remove_snapshots(struct stele *store,
@@ -330,7 +325,7 @@ enum stele_status retention_hold(struct stele *store, uint64_t lsn,
         } else {
             *hold_out = (struct retention_hold){
                 .lsn = base->lsn,
-                .segment = segment_of(&base->position),
+                .segment = wal_segment_behind(&base->position),
                 .next = store->holds,
             };
             store->holds = hold_out;

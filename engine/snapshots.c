@@ -47,14 +47,11 @@ static uint64_t log_bytes_between(const struct stele *store,
                                   const struct wal_position *from,
                                   const struct wal_position *to)
 {
-    const uint64_t segment =
-        from->unit == 0 ? WAL_SEGMENT_FIRST : from->segment;
-
     if (to->unit <= from->unit) {
         return 0;
     }
-    return (to->segment - segment) * store->segment_bytes + to->end_offset -
-           from->end_offset;
+    return (to->segment - wal_segment_behind(from)) * store->segment_bytes +
+           to->end_offset - from->end_offset;
 }
 
 /* Whether the log behind `from` is more than one snapshot is worth: so snapshots

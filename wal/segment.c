@@ -27,6 +27,20 @@ enum {
 
 static const uint8_t segment_magic[8] = "STELESEG";
 
+/* ---- Positions ------------------------------------------------------------ */
+
+uint64_t wal_segment_behind(const struct wal_position *position)
+{
+    return position->unit == 0 ? (uint64_t)WAL_SEGMENT_FIRST
+                               : position->segment;
+}
+
+uint64_t wal_segment_offset_behind(const struct wal_position *position)
+{
+    return position->unit == 0 ? (uint64_t)WAL_SEGMENT_HEADER_BYTES
+                               : position->end_offset;
+}
+
 /* ---- Preparing ------------------------------------------------------------ */
 
 static void encode_header(const struct wal_segment *segment,

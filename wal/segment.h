@@ -52,6 +52,11 @@ struct wal_segment {
     struct io_file *file;
 };
 
+/* The segment in which the log goes on behind a position, and where in it: also
+ * before the first unit. */
+uint64_t wal_segment_behind(const struct wal_position *position);
+uint64_t wal_segment_offset_behind(const struct wal_position *position);
+
 /*
  * Make segment `seq`, in place of a blank file if there is one of that name
  * (EXISTS: any other). NO_SPACE, IO: the temporary is gone again, nothing
