@@ -38,7 +38,7 @@
 #include "wal/reader.h"
 #include "wal/segment.h"
 
-enum { COPY_BYTES = 1 << 20, FLUSH_BYTES = 4 << 20 };
+enum { COPY_BYTES = 1 << 20 };
 
 struct backup {
     struct stele *store;
@@ -116,7 +116,6 @@ static enum stele_status copy_entries(struct backup *backup,
 {
     struct snapshot_reader *reader = backup->source.snapshot;
     uint64_t read_bytes = 0;
-    uint64_t flushed_bytes = 0;
     enum stele_status status = STELE_OK;
 
     while (status == STELE_OK) {
@@ -137,10 +136,8 @@ static enum stele_status copy_entries(struct backup *backup,
         status = snapshot_writer_add(writer, entry.key, entry.stored, error);
         tell(backup, "copying", snapshot_reader_bytes(reader) - read_bytes);
         read_bytes = snapshot_reader_bytes(reader);
-        if (status == STELE_OK &&
-            snapshot_writer_bytes(writer) - flushed_bytes > FLUSH_BYTES) {
-            flushed_bytes = snapshot_writer_bytes(writer);
-            status = snapshot_writer_flush(writer, error);
+        if (status == STELE_OK) {
+            status = snapshot_writer_pace(writer, error);
         }
     }
     return status;
@@ -468,6 +465,7 @@ static enum stele_status verify_snapshot(struct backup *backup,
     struct snapshot_reader *reader;
     uint64_t read_bytes = 0;
     enum stele_status status;
+    bool done = false;
 
     if (backup->source.snapshot == NULL) {
         return STELE_OK;
@@ -480,16 +478,14 @@ static enum stele_status verify_snapshot(struct backup *backup,
         return status;
     }
     status = snapshot_reader_drop_cache(reader, error);
-    while (status == STELE_OK) {
-        struct snapshot_entry ignored;
-
-        status = snapshot_reader_next(reader, &ignored, error);
+    while (status == STELE_OK && !done) {
+        status = snapshot_reader_verify(reader, COPY_BYTES, &done, error);
         tell(backup, "reading back",
              snapshot_reader_bytes(reader) - read_bytes);
         read_bytes = snapshot_reader_bytes(reader);
     }
     snapshot_reader_close(reader);
-    return status == STELE_NOT_FOUND ? STELE_OK : status; /* That was all. */
+    return status;
 }
 
 /* What is read next of the log comes from the disk. */

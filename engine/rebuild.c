@@ -74,24 +74,6 @@ static enum stele_status load_entry(struct load *load,
     return status;
 }
 
-static enum stele_status check_totals(const struct load *load,
-                                      struct stele_error *error)
-{
-    const struct snapshot_info *info = snapshot_reader_info(load->reader);
-    const struct table_totals *found = &load->tally.totals;
-
-    if (info->totals.tables == found->tables &&
-        info->totals.keys == found->keys && info->totals.sum == found->sum) {
-        return STELE_OK;
-    }
-    return error_set(error, STELE_CORRUPT,
-                     "snapshot/%016" PRIx64 ".snap: %" PRIu64
-                     " tables, %" PRIu64 " keys, sum %016" PRIx64
-                     ", its footer says %" PRIu64 ", %" PRIu64 ", %016" PRIx64,
-                     info->lsn, found->tables, found->keys, found->sum,
-                     info->totals.tables, info->totals.keys, info->totals.sum);
-}
-
 /* The next entry of the snapshot, verified; NOT_FOUND: that was all. */
 static enum stele_status next_entry(struct load *load,
                                     struct snapshot_entry *entry,
@@ -107,7 +89,8 @@ static enum stele_status next_entry(struct load *load,
     }
     status = tally_end(&load->tally, error);
     if (status == STELE_OK) {
-        status = check_totals(load, error);
+        status = tally_check_totals(
+            &load->tally, &snapshot_reader_info(load->reader)->totals, error);
     }
     return status == STELE_OK ? STELE_NOT_FOUND : status;
 }

@@ -510,16 +510,13 @@ static enum stele_status read_back(struct io_dir *dir,
     enum stele_status status = snapshot_reader_open(
         dir, info->lsn, SNAPSHOT_TEMPORARY, info->uuid, &reader, error);
 
-    if (status != STELE_OK) {
-        return status;
-    }
-    while (status == STELE_OK) {
-        struct snapshot_entry ignored;
+    bool done;
 
-        status = snapshot_reader_next(reader, &ignored, error);
+    if (status == STELE_OK) {
+        status = snapshot_reader_verify(reader, UINT64_MAX, &done, error);
+        snapshot_reader_close(reader);
     }
-    snapshot_reader_close(reader);
-    return status == STELE_NOT_FOUND ? STELE_OK : status; /* That was all. */
+    return status;
 }
 
 static enum stele_status copy_entries(struct restore *restore,

@@ -1,8 +1,6 @@
 /* engine/snapshot_copy.c -- see engine/snapshot_copy.h. */
 #include "engine/snapshot_copy.h"
 
-enum { FLUSH_BYTES = 4 << 20 }; /* So much at most is left for the last sync. */
-
 enum stele_status snapshot_copy_open(struct snapshot_copy *copy,
                                      struct index_reader *reader,
                                      struct snapshot_writer *writer,
@@ -61,13 +59,7 @@ enum stele_status snapshot_copy_advance(struct snapshot_copy *copy,
         return status;
     }
     *done_out = copy->entry.key.size == 0;
-    if (!*done_out &&
-        snapshot_writer_bytes(copy->writer) - copy->flushed_bytes >
-            FLUSH_BYTES) {
-        copy->flushed_bytes = snapshot_writer_bytes(copy->writer);
-        status = snapshot_writer_flush(copy->writer, error);
-    }
-    return status;
+    return *done_out ? STELE_OK : snapshot_writer_pace(copy->writer, error);
 }
 
 enum stele_status snapshot_copy_finish(struct snapshot_copy *copy,
@@ -76,18 +68,14 @@ enum stele_status snapshot_copy_finish(struct snapshot_copy *copy,
                                        struct stele_error *error)
 {
     uint8_t bytes[WAL_POSITION_BYTES];
-    struct snapshot_totals totals;
     enum stele_status status = tally_end(&copy->tally, error);
 
     if (status != STELE_OK) {
         return status;
     }
-    totals = (struct snapshot_totals){.tables = copy->tally.totals.tables,
-                                      .keys = copy->tally.totals.keys,
-                                      .sum = copy->tally.totals.sum};
     wal_position_encode(position, bytes);
-    return snapshot_writer_finish(copy->writer, &totals, bytes, info_out,
-                                  error);
+    return snapshot_writer_finish(copy->writer, &copy->tally.totals, bytes,
+                                  info_out, error);
 }
 
 void snapshot_copy_close(struct snapshot_copy *copy)

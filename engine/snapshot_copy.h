@@ -24,7 +24,6 @@ struct snapshot_copy {
     struct index_cursor *cursor;
     struct index_entry entry; /* To copy next; no key: there is none. */
     struct tally tally;
-    uint64_t flushed_bytes;
 };
 
 /* From the first entry on. Closed before `reader` is released. */

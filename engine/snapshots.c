@@ -230,21 +230,12 @@ static enum stele_status copy(struct stele *store, struct snapshot_run *run,
 static enum stele_status read_on(struct snapshot_run *run, uint64_t bytes_max,
                                  bool *done_out, struct stele_error *error)
 {
-    const uint64_t start = snapshot_reader_bytes(run->reader);
-    enum stele_status status = STELE_OK;
+    const enum stele_status status =
+        snapshot_reader_verify(run->reader, bytes_max, done_out, error);
 
-    *done_out = false;
-    while (status == STELE_OK &&
-           snapshot_reader_bytes(run->reader) - start < bytes_max) {
-        struct snapshot_entry ignored;
-
-        status = snapshot_reader_next(run->reader, &ignored, error);
-    }
-    if (status == STELE_NOT_FOUND) {
-        *done_out = true;
+    if (status == STELE_OK && *done_out) {
         snapshot_reader_close(run->reader);
         run->reader = NULL;
-        status = STELE_OK;
     }
     return status;
 }

@@ -141,3 +141,21 @@ enum stele_status tally_end(struct tally *tally, struct stele_error *error)
     }
     return first.status;
 }
+
+enum stele_status tally_check_totals(const struct tally *tally,
+                                     const struct snapshot_totals *claimed,
+                                     struct stele_error *error)
+{
+    const struct snapshot_totals *counted = &tally->totals;
+
+    if (claimed->tables == counted->tables && claimed->keys == counted->keys &&
+        claimed->sum == counted->sum) {
+        return STELE_OK;
+    }
+    return error_set(error, STELE_CORRUPT,
+                     "%s: its footer says %" PRIu64 " tables, %" PRIu64
+                     " keys, sum %016" PRIx64 "; there are %" PRIu64
+                     ", %" PRIu64 ", sum %016" PRIx64,
+                     tally->where, claimed->tables, claimed->keys, claimed->sum,
+                     counted->tables, counted->keys, counted->sum);
+}

@@ -16,18 +16,14 @@
 #include "base/status.h"
 #include "engine/base_value.h"
 #include "engine/stele.h"
-
-struct table_totals {
-    uint64_t tables;
-    uint64_t keys; /* Rows left out. */
-    uint64_t sum;  /* Of the keys' checks as they are stored, modulo 2^64. */
-};
+#include "snapshot/format.h"
 
 struct tally {
     const char *where; /* Borrowed. Begins every message. */
     stele_verify_finding *finding;
     void *context;
-    struct table_totals totals; /* So far. */
+    struct snapshot_totals
+        totals; /* So far; of the checks as they are stored. */
     /* The table that is passing by: its row's key; no bytes: none yet. */
     uint8_t row_key[BASE_TABLE_NAME_BYTES_MAX + 1];
     size_t row_key_bytes;
@@ -49,5 +45,10 @@ enum stele_status tally_add(struct tally *tally, struct bytes key,
 /* That was the last one. CORRUPT: the last table is damaged. */
 enum stele_status tally_end(struct tally *tally,
                             struct stele_error *error) STELE_MUST_CHECK;
+
+/* After the end, and nothing was found: are these the totals? CORRUPT, with both. */
+enum stele_status tally_check_totals(
+    const struct tally *tally, const struct snapshot_totals *claimed,
+    struct stele_error *error) STELE_MUST_CHECK;
 
 #endif

@@ -100,26 +100,6 @@ static enum stele_status verify_named(const struct snapshots_to_verify *what,
 
 /* ---- One that is there --------------------------------------------------------- */
 
-static void compare_totals(const struct snapshots_to_verify *what,
-                           const char *name, const struct snapshot_info *info,
-                           const struct table_totals *counted)
-{
-    const struct snapshot_totals *claimed = &info->totals;
-    struct stele_error problem;
-
-    if (claimed->tables == counted->tables && claimed->keys == counted->keys &&
-        claimed->sum == counted->sum) {
-        return;
-    }
-    error_set(&problem, STELE_CORRUPT,
-              "%s: its footer says %" PRIu64 " tables, %" PRIu64
-              " keys, sum %016" PRIx64 "; there are %" PRIu64 ", %" PRIu64
-              ", sum %016" PRIx64,
-              name, claimed->tables, claimed->keys, claimed->sum,
-              counted->tables, counted->keys, counted->sum);
-    tell(what, &problem);
-}
-
 /* To its end, or to the first block that does not verify. */
 static enum stele_status read_through(const struct snapshots_to_verify *what,
                                       struct snapshot_reader *reader,
@@ -142,8 +122,10 @@ static enum stele_status read_through(const struct snapshots_to_verify *what,
         return sort_out(what, &failure, error);
     }
     sound = tally_end(&tally, NULL) == STELE_OK && sound;
-    if (sound) { /* Else the totals say nothing new. */
-        compare_totals(what, name, snapshot_reader_info(reader), &tally.totals);
+    if (sound && /* Else the totals say nothing new. */
+        tally_check_totals(&tally, &snapshot_reader_info(reader)->totals,
+                           &failure) != STELE_OK) {
+        tell(what, &failure);
     }
     return STELE_OK;
 }

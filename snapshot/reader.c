@@ -322,6 +322,23 @@ enum stele_status snapshot_reader_next(struct snapshot_reader *reader,
     return status;
 }
 
+enum stele_status snapshot_reader_verify(struct snapshot_reader *reader,
+                                         uint64_t bytes_max, bool *done_out,
+                                         struct stele_error *error)
+{
+    const uint64_t start = snapshot_reader_bytes(reader);
+    enum stele_status status = STELE_OK;
+
+    while (status == STELE_OK &&
+           snapshot_reader_bytes(reader) - start < bytes_max) {
+        struct snapshot_entry ignored;
+
+        status = snapshot_reader_next(reader, &ignored, error);
+    }
+    *done_out = status == STELE_NOT_FOUND;
+    return *done_out ? STELE_OK : status;
+}
+
 uint64_t snapshot_reader_offset(const struct snapshot_reader *reader)
 {
     return reader->block_offset;

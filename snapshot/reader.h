@@ -47,6 +47,11 @@ enum stele_status snapshot_reader_next(
     struct snapshot_reader *reader, struct snapshot_entry *entry_out,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* Read on by about `bytes_max` bytes, only to verify. *done_out: that was all. */
+enum stele_status snapshot_reader_verify(
+    struct snapshot_reader *reader, uint64_t bytes_max, bool *done_out,
+    struct stele_error *error) STELE_MUST_CHECK;
+
 /* The file offset of the block that the last entry is in, for messages. */
 uint64_t snapshot_reader_offset(const struct snapshot_reader *reader);
 

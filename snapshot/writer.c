@@ -21,6 +21,8 @@
 #include "base/numbered.h"
 #include "snapshot/block.h"
 
+enum { PACE_BYTES = 4 << 20 }; /* So much at most is left for the last sync. */
+
 enum writer_stage {
     WRITER_WRITING,
     WRITER_FINISHED,
@@ -36,7 +38,8 @@ struct snapshot_writer {
     uint8_t uuid[SNAPSHOT_UUID_BYTES];
     uint64_t lsn;
     uint64_t seed;
-    uint64_t offset; /* Where the next write goes. */
+    uint64_t offset;         /* Where the next write goes. */
+    uint64_t flushed_offset; /* As far as the last flush came. */
     uint64_t entries;
     uint64_t blocks;
     uint32_t entry_bytes; /* In `block` ... */
@@ -290,7 +293,16 @@ enum stele_status snapshot_writer_flush(struct snapshot_writer *writer,
 
     /* Nothing depends on this one. But a last sync of a whole snapshot would hold
      * up the disk, and with it the commits, for as long as it takes. */
+    writer->flushed_offset = writer->offset;
     return status == STELE_OK ? sync_file(writer, error) : status;
+}
+
+enum stele_status snapshot_writer_pace(struct snapshot_writer *writer,
+                                       struct stele_error *error)
+{
+    return writer->offset - writer->flushed_offset > PACE_BYTES
+               ? snapshot_writer_flush(writer, error)
+               : STELE_OK;
 }
 
 static enum stele_status write_footer(struct snapshot_writer *writer,

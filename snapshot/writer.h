@@ -3,7 +3,7 @@
  *
  *     snapshot_writer_create    <lsn>.tmp
  *     snapshot_writer_add       entries in key order; blocks are written
- *     snapshot_writer_flush     now and then: what was written goes to the disk
+ *     snapshot_writer_pace      between entries: what was written goes to the disk
  *                               early, so that the last sync is a short one
  *     snapshot_writer_finish    footer, sync, cache dropped
  *     (the caller reads it back: snapshot/reader.h)
@@ -42,6 +42,10 @@ enum stele_status snapshot_writer_add(
 uint64_t snapshot_writer_bytes(const struct snapshot_writer *writer);
 
 enum stele_status snapshot_writer_flush(
+    struct snapshot_writer *writer, struct stele_error *error) STELE_MUST_CHECK;
+
+/* That, once 4 MiB were written since the last time. */
+enum stele_status snapshot_writer_pace(
     struct snapshot_writer *writer, struct stele_error *error) STELE_MUST_CHECK;
 
 enum stele_status snapshot_writer_finish(

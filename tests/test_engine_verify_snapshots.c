@@ -152,7 +152,7 @@ static struct bytes forge(struct bytes key, struct bytes stored,
 
 static void copy_entries(struct index_reader *reader,
                          struct snapshot_writer *writer,
-                         struct table_totals *totals_out)
+                         struct snapshot_totals *totals_out)
 {
     struct index_cursor *cursor;
     struct index_entry entry;
@@ -197,7 +197,7 @@ static uint64_t take_snapshot(const struct forgery *forgery)
     struct snapshot_writer *writer;
     struct index_reader *reader;
     struct snapshot_info info;
-    struct table_totals counted;
+    struct snapshot_totals totals;
     struct wal_position position;
     struct io_dir *snapshot_dir;
     struct wal_uuid uuid = dir.store->uuid;
@@ -216,17 +216,13 @@ static uint64_t take_snapshot(const struct forgery *forgery)
     assert_int_equal(snapshot_writer_create(snapshot_dir, uuid.bytes,
                                             position.lsn, &writer, &dir.error),
                      STELE_OK);
-    copy_entries(reader, writer, &counted);
+    copy_entries(reader, writer, &totals);
+    totals.keys += forged.totals_more;
     index_reader_release(reader);
     position.chain.bytes[0] ^= forged.elsewhere ? 1 : 0;
     wal_position_encode(&position, place);
     assert_int_equal(
-        snapshot_writer_finish(
-            writer,
-            &(struct snapshot_totals){.tables = counted.tables,
-                                      .keys = counted.keys + forged.totals_more,
-                                      .sum = counted.sum},
-            place, &info, &dir.error),
+        snapshot_writer_finish(writer, &totals, place, &info, &dir.error),
         STELE_OK);
     assert_int_equal(
         snapshot_writer_publish(writer, &names_unknown, &dir.error), STELE_OK);
