@@ -252,6 +252,28 @@ enum stele_status io_rmdir(struct io_dir *dir, const char *name,
                       : STELE_OK;
 }
 
+static enum stele_status unlink_entry(void *context, const char *name,
+                                      struct stele_error *error)
+{
+    return io_unlink(context, name, error);
+}
+
+enum stele_status io_remove_dir(struct io_dir *dir, const char *name,
+                                struct stele_error *error)
+{
+    struct io_dir *inside;
+    enum stele_status status = io_dir_open_in(dir, name, &inside, error);
+
+    if (status == STELE_OK) {
+        status = io_dir_list(inside, unlink_entry, inside, error);
+        io_dir_close(inside);
+    }
+    if (status == STELE_OK) {
+        status = io_rmdir(dir, name, error);
+    }
+    return status == STELE_NOT_FOUND ? STELE_OK : status;
+}
+
 enum stele_status io_info(struct io_dir *dir, const char *name,
                           struct io_file_info *info_out,
                           struct stele_error *error)

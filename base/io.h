@@ -125,6 +125,10 @@ enum stele_status io_unlink(struct io_dir *dir, const char *name,
 enum stele_status io_rmdir(struct io_dir *dir, const char *name,
                            struct stele_error *error) STELE_MUST_CHECK;
 
+/* Remove a directory and the files in it, if there is one of that name. */
+enum stele_status io_remove_dir(struct io_dir *dir, const char *name,
+                                struct stele_error *error) STELE_MUST_CHECK;
+
 /* What `name` is, following no link. NOT_FOUND only for ENOENT. */
 enum stele_status io_info(struct io_dir *dir, const char *name,
                           struct io_file_info *info_out,

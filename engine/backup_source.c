@@ -10,8 +10,6 @@
 #include "wal/reader.h"
 #include "wal/segment.h"
 
-enum { SOURCE_TRIES_MAX = 10 };
-
 /* ---- The end ------------------------------------------------------------------- */
 
 static enum stele_status find_end(struct stele *store,
@@ -200,32 +198,22 @@ enum stele_status backup_source_open(struct stele *store,
                                      struct backup_source *source_out,
                                      struct stele_error *error)
 {
-    struct retained before = {0};
+    struct retained_tries tries = {0};
     struct stele_error failure = {0};
-    enum stele_status status = STELE_OK;
+    struct retained now = {0};
+    enum stele_status status;
 
-    for (int tries = 1; tries <= SOURCE_TRIES_MAX; tries++) {
+    do {
         struct backup_source source = {0};
-        struct retained now = {0};
-        bool moved;
 
         status =
             open_once(store, earlier, base_lsn_max, &now, &source, &failure);
-        moved = tries == 1 || !retained_same(&before, &now);
-        retained_free(&before);
-        before = now;
         if (status == STELE_OK) {
             *source_out = source;
-            break;
+        } else {
+            backup_source_close(&source);
         }
-        backup_source_close(&source);
-        /* Missing, and nothing has moved since it was missing before: then it is
-         * not retention that took it. */
-        if ((status != STELE_NOT_FOUND && status != STELE_CORRUPT) || !moved) {
-            break;
-        }
-    }
-    retained_free(&before);
+    } while (retained_again(&tries, &now, status));
     if (status != STELE_OK && error != NULL) {
         *error = failure;
     }

@@ -220,39 +220,6 @@ enum stele_status base_find(struct stele *store, struct stele_error *error)
 
 /* ---- Setting aside ------------------------------------------------------------ */
 
-struct emptying {
-    struct io_dir *dir;
-};
-
-static enum stele_status unlink_entry(void *context, const char *name,
-                                      struct stele_error *error)
-{
-    struct emptying *emptying = context;
-
-    return io_unlink(emptying->dir, name, error);
-}
-
-/* index.tmp/, which an earlier process left: a temporary of ours. */
-static enum stele_status remove_index_tmp(struct stele *store,
-                                          struct stele_error *error)
-{
-    struct emptying emptying;
-    enum stele_status status =
-        io_dir_open_in(store->dir, STORE_INDEX_TMP_NAME, &emptying.dir, error);
-
-    if (status == STELE_NOT_FOUND) {
-        return STELE_OK;
-    }
-    if (status != STELE_OK) {
-        return status;
-    }
-    status = io_dir_list(emptying.dir, unlink_entry, &emptying, error);
-    io_dir_close(emptying.dir);
-    return status == STELE_OK
-               ? io_rmdir(store->dir, STORE_INDEX_TMP_NAME, error)
-               : status;
-}
-
 static enum stele_status set_index_aside(struct stele *store,
                                          struct stele_error *error)
 {
@@ -298,7 +265,9 @@ static enum stele_status build_from(struct stele *store,
         .progress = store->options.progress,
         .progress_context = store->options.progress_context,
     };
-    enum stele_status status = remove_index_tmp(store, error);
+    /* What an earlier try has left. */
+    enum stele_status status =
+        io_remove_dir(store->dir, STORE_INDEX_TMP_NAME, error);
 
     *base_damaged_out = false;
     if (status == STELE_OK) {
@@ -315,71 +284,63 @@ static enum stele_status build_from(struct stele *store,
     return status;
 }
 
+/* One that turned out not to be sound is set aside; one that cannot be read may be
+ * sound, and is only passed over. */
+static enum stele_status pass_over(struct stele *store, struct base_item *base,
+                                   const struct stele_error *why,
+                                   struct stele_error *error)
+{
+    bases_rule_out(base, why);
+    store->snapshot_error = *why;
+    return base->unreadable ? STELE_OK
+                            : snapshots_set_aside(store, base->lsn, error);
+}
+
 static enum stele_status no_base_left(const struct stele *store,
                                       const struct bases *bases,
-                                      const struct stele_error *unreadable,
                                       struct stele_error *error)
 {
-    const struct stele_error *why = unreadable;
+    const struct stele_error *why = bases_why_none(bases);
 
-    if (why->status == STELE_OK) {
-        why = bases_why_none(bases);
-    }
     if (why == NULL) {
-        why = &store->snapshot_error;
+        why = &store->snapshot_error; /* Of those set aside before. */
     }
     return error_set(error, bases_status(why), "row E: no base is left%s%.180s",
                      why->message[0] == '\0' ? "" : ": ", why->message);
 }
 
-/* From the newest base that is sound to its last byte. One that is not is set aside,
- * and the next older one and the longer log are used; one that cannot be read may be
- * sound, and is only passed over. */
+/* From the newest base that is sound to its last byte; else from the next older one
+ * and the longer log. */
 static enum stele_status build(struct stele *store, struct stele_error *error)
 {
-    struct stele_error unreadable = {0};
-    uint64_t lsn_max = store->recovery.end.lsn;
+    struct base_item *base = NULL;
+    struct bases bases;
+    enum stele_status status = bases_read(store->snapshot_dir, store->wal_dir,
+                                          &store->anchor, &bases, error);
 
-    for (;;) {
-        const struct base_item *base;
-        struct stele_error failure = {0};
-        struct bases bases;
-        bool damaged;
-        enum stele_status status = bases_read(
-            store->snapshot_dir, store->wal_dir, &store->anchor, &bases, error);
-
-        if (status != STELE_OK) {
-            return status;
-        }
-        base = bases_newest(&bases, lsn_max);
-        if (base == NULL) {
-            status = no_base_left(store, &bases, &unreadable, error);
-            bases_free(&bases);
-            return status;
-        }
-        status = build_from(store, base, &damaged, &failure);
-        if (status != STELE_OK && damaged) {
-            failure.status = status;
-            store->snapshot_error = failure;
-            if (status == STELE_IO) {
-                unreadable = failure;
-                lsn_max = base->lsn - 1;
-                status = STELE_OK;
-            } else {
-                status = snapshots_set_aside(store, base->lsn, error);
-            }
-            bases_free(&bases);
-            if (status != STELE_OK) {
-                return status;
-            }
-            continue;
-        }
-        if (status != STELE_OK && error != NULL) {
-            *error = failure;
-        }
-        bases_free(&bases);
+    if (status != STELE_OK) {
         return status;
     }
+    while (status == STELE_OK &&
+           (base = bases_newest(&bases, store->recovery.end.lsn)) != NULL) {
+        struct stele_error failure = {0};
+        bool damaged;
+
+        status = build_from(store, base, &damaged, &failure);
+        if (status == STELE_OK) {
+            break;
+        }
+        if (damaged) {
+            status = pass_over(store, base, &failure, error);
+        } else if (error != NULL) {
+            *error = failure;
+        }
+    }
+    if (status == STELE_OK && base == NULL) {
+        status = no_base_left(store, &bases, error);
+    }
+    bases_free(&bases);
+    return status;
 }
 
 enum stele_status base_rebuild(struct stele *store, struct stele_error *error)

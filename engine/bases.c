@@ -197,17 +197,23 @@ void bases_free(struct bases *bases)
     *bases = (struct bases){0};
 }
 
-const struct base_item *bases_newest(const struct bases *bases,
-                                     uint64_t lsn_max)
+struct base_item *bases_newest(const struct bases *bases, uint64_t lsn_max)
 {
     for (size_t index = bases->count; index > 0; index--) {
-        const struct base_item *item = &bases->items[index - 1];
+        struct base_item *item = &bases->items[index - 1];
 
         if (item->stands && item->lsn <= lsn_max) {
             return item;
         }
     }
     return NULL;
+}
+
+void bases_rule_out(struct base_item *item, const struct stele_error *why)
+{
+    item->stands = false;
+    item->unreadable = why->status == STELE_IO;
+    item->why = *why;
 }
 
 const struct base_item *bases_oldest(const struct bases *bases)

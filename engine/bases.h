@@ -68,8 +68,9 @@ enum stele_status bases_read(struct io_dir *snapshot_dir,
 void bases_free(struct bases *bases); /* Accepts a zeroed one. */
 
 /* The newest one that stands, of an LSN up to `lsn_max`; NULL: none. */
-const struct base_item *bases_newest(const struct bases *bases,
-                                     uint64_t lsn_max);
+struct base_item *bases_newest(const struct bases *bases, uint64_t lsn_max);
+/* It turned out to be none (bases_is_damage()): it no longer stands. */
+void bases_rule_out(struct base_item *item, const struct stele_error *why);
 /* The oldest one that stands; NULL: none. */
 const struct base_item *bases_oldest(const struct bases *bases);
 

@@ -18,10 +18,7 @@
 #include "engine/replay.h"
 #include "engine/retained.h"
 
-enum {
-    PAST_TRIES_MAX = 10,
-    PAST_MEMTABLES = 16, /* The largest log that the hash is made for. */
-};
+enum { PAST_MEMTABLES = 16 }; /* The largest log that the hash is made for. */
 
 /* ---- The newest LSN, and the index ------------------------------------------------ */
 
@@ -219,33 +216,12 @@ enum stele_status past_pin(struct stele *store, uint64_t lsn,
                            struct state **state_out, struct base *base_out,
                            struct stele_error *error)
 {
-    struct retained before = {0};
-    enum stele_status status = STELE_OK;
+    struct retained_tries tries = {0};
+    struct retained now = {0};
+    enum stele_status status;
 
-    for (int tries = 1; tries <= PAST_TRIES_MAX; tries++) {
-        struct retained now = {0};
-        bool moved;
-
+    do {
         status = pin_once(store, lsn, &now, state_out, base_out, error);
-        moved = tries == 1 || !retained_same(&before, &now);
-        retained_free(&before);
-        before = now;
-        /* Missing, and nothing has moved since it was missing before: then it is
-         * not retention that took it. */
-        if ((status != STELE_NOT_FOUND && status != STELE_CORRUPT) || !moved) {
-            break;
-        }
-    }
-    retained_free(&before);
+    } while (retained_again(&tries, &now, status));
     return status;
-}
-
-void past_release(struct state *state)
-{
-    state_destroy(state);
-}
-
-void past_forsake(struct state *state)
-{
-    state_forsake(state);
 }

@@ -17,13 +17,9 @@
 /* The state of a view at `lsn`, and its base. NOT_FOUND: older than what is
  * retained, or newer than what is durable; the message names that end. CORRUPT:
  * what it would have to be built from is damaged. Both are the caller's to
- * release: past_release(), base_release(). */
+ * release: state_destroy(), base_release(). */
 enum stele_status past_pin(struct stele *store, uint64_t lsn,
                            struct state **state_out, struct base *base_out,
                            struct stele_error *error) STELE_MUST_CHECK;
-
-void past_release(struct state *state);
-/* In a child of the process that pinned it. */
-void past_forsake(struct state *state);
 
 #endif

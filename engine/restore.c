@@ -86,35 +86,11 @@ static enum stele_status note_entry(void *context, const char *name,
     return STELE_OK;
 }
 
-static enum stele_status unlink_entry(void *context, const char *name,
-                                      struct stele_error *error)
-{
-    return io_unlink(context, name, error);
-}
-
 static enum stele_status unlink_all_but_mark(void *context, const char *name,
                                              struct stele_error *error)
 {
     return strcmp(name, MARK_NAME) == 0 ? STELE_OK
                                         : io_unlink(context, name, error);
-}
-
-/* A directory with files in it; it may be missing. */
-static enum stele_status remove_directory(struct io_dir *parent,
-                                          const char *name,
-                                          struct stele_error *error)
-{
-    struct io_dir *dir;
-    enum stele_status status = io_dir_open_in(parent, name, &dir, error);
-
-    if (status == STELE_OK) {
-        status = io_dir_list(dir, unlink_entry, dir, error);
-        io_dir_close(dir);
-    }
-    if (status == STELE_OK) {
-        status = io_rmdir(parent, name, error);
-    }
-    return status == STELE_NOT_FOUND ? STELE_OK : status;
 }
 
 static enum stele_status remove_file(struct io_dir *dir, const char *name,
@@ -137,10 +113,10 @@ static enum stele_status remove_contents(struct io_dir *dir,
         status = remove_file(dir, WAL_ANCHOR_NAME ".tmp", error);
     }
     if (status == STELE_OK) {
-        status = remove_directory(dir, STORE_SNAPSHOT_NAME, error);
+        status = io_remove_dir(dir, STORE_SNAPSHOT_NAME, error);
     }
     if (status == STELE_OK) {
-        status = remove_directory(dir, STORE_WAL_NAME, error);
+        status = io_remove_dir(dir, STORE_WAL_NAME, error);
     }
     if (status == STELE_OK) {
         status = io_dir_sync(dir, error);
@@ -159,9 +135,8 @@ static enum stele_status remove_contents(struct io_dir *dir,
         }
         io_dir_close(index_dir);
     }
-    return status == STELE_OK
-               ? remove_directory(dir, STORE_INDEX_TMP_NAME, error)
-               : status;
+    return status == STELE_OK ? io_remove_dir(dir, STORE_INDEX_TMP_NAME, error)
+                              : status;
 }
 
 /* It was killed before it could mark it: then there is nothing in it. Or it is about
@@ -475,8 +450,7 @@ static enum stele_status build_state(struct restore *restore,
             return status;
         }
         damage = failure;
-        restore->point.base->stands = false;
-        restore->point.base->why = failure;
+        bases_rule_out(restore->point.base, &failure);
     }
 }
 
@@ -629,9 +603,8 @@ static enum stele_status give_name(struct restore *restore,
     }
     /* A store that a power cut takes away was not restored. */
     status = io_dir_sync(restore->parent, error);
-    if (status == STELE_OK &&
-        remove_directory(restore->dir, STORE_INDEX_TMP_NAME, &ignored) !=
-            STELE_OK) {
+    if (status == STELE_OK && io_remove_dir(restore->dir, STORE_INDEX_TMP_NAME,
+                                            &ignored) != STELE_OK) {
         /* Then the first open removes it. */
     }
     io_dir_close(restore->dir); /* It is no sibling any more. */

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+enum { TRIES_MAX = 10 };
+
 enum stele_status retained_read(struct stele *store,
                                 struct retained *retained_out,
                                 struct stele_error *error)
@@ -31,11 +33,28 @@ void retained_free(struct retained *retained)
     *retained = (struct retained){0};
 }
 
-bool retained_same(const struct retained *left, const struct retained *right)
+static bool same(const struct retained *left, const struct retained *right)
 {
     return left->anchor.segment_oldest == right->anchor.segment_oldest &&
            memcmp(left->anchor.snapshots, right->anchor.snapshots,
                   sizeof left->anchor.snapshots) == 0;
+}
+
+bool retained_again(struct retained_tries *tries, struct retained *now,
+                    enum stele_status status)
+{
+    const bool moved = tries->count == 0 || !same(&tries->last, now);
+
+    tries->count++;
+    retained_free(&tries->last);
+    tries->last = *now;
+    *now = (struct retained){0};
+    if ((status == STELE_NOT_FOUND || status == STELE_CORRUPT) && moved &&
+        tries->count < TRIES_MAX) {
+        return true;
+    }
+    retained_free(&tries->last);
+    return false;
 }
 
 /* Why there is no base up to `lsn_max`. `damaged`: one that looked like one, or
@@ -45,15 +64,15 @@ static enum stele_status explain(const struct bases *bases, uint64_t lsn_max,
                                  struct stele_error *error)
 {
     if (damaged != NULL) {
-        return error_set(error, damaged->unreadable ? STELE_IO : STELE_CORRUPT,
-                         "%s", damaged->why.message);
+        return error_set(error, bases_status(&damaged->why), "%s",
+                         damaged->why.message);
     }
     for (size_t index = bases->count; index > 0; index--) {
         const struct base_item *item = &bases->items[index - 1];
 
         if (item->counts && !item->stands && item->lsn <= lsn_max) {
-            return error_set(error, item->unreadable ? STELE_IO : STELE_CORRUPT,
-                             "%s", item->why.message);
+            return error_set(error, bases_status(&item->why), "%s",
+                             item->why.message);
         }
     }
     return error_set(error, STELE_NOT_FOUND, "no base is left");
@@ -66,33 +85,30 @@ enum stele_status retained_open_base(struct stele *store,
                                      struct snapshot_map **map_out,
                                      struct stele_error *error)
 {
-    struct bases *bases = &retained->bases;
+    const struct bases *bases = &retained->bases;
     const struct base_item *damaged = NULL;
+    struct base_item *item;
 
-    for (size_t index = bases->count; index > 0; index--) {
-        struct base_item *item = &bases->items[index - 1];
+    while ((item = bases_newest(bases, lsn_max)) != NULL) {
+        struct stele_error failure = {0};
         enum stele_status status = STELE_OK;
 
-        if (!item->stands || item->lsn > lsn_max) {
-            continue;
-        }
         *map_out = NULL;
         if (item->kind == BASE_SNAPSHOT) {
             status = snapshot_map_open(store->snapshot_dir, item->lsn,
-                                       store->uuid.bytes, map_out, &item->why);
+                                       store->uuid.bytes, map_out, &failure);
         }
         if (status == STELE_OK) {
             *item_out = item;
             return STELE_OK;
         }
-        if (!bases_is_damage(&item->why)) {
+        if (!bases_is_damage(&failure)) {
             if (error != NULL) {
-                *error = item->why;
+                *error = failure;
             }
             return status;
         }
-        item->stands = false;
-        item->unreadable = status == STELE_IO;
+        bases_rule_out(item, &failure);
         damaged = damaged == NULL ? item : damaged;
     }
     return explain(bases, lsn_max, damaged, error);

@@ -25,8 +25,17 @@ enum stele_status retained_read(struct stele *store,
                                 struct stele_error *error) STELE_MUST_CHECK;
 void retained_free(struct retained *retained); /* Accepts a zeroed one. */
 
-/* Whether both name the same segments and snapshots. */
-bool retained_same(const struct retained *left, const struct retained *right);
+/* Trying something that needs what is retained, from {0} on. */
+struct retained_tries {
+    struct retained last;
+    int count;
+};
+
+/* After a try that read `now` (which is taken over) and came to `status`: is there to
+ * be another one? So if something was missing, unless nothing has moved since it was
+ * missing before: then it is not retention that took it. */
+bool retained_again(struct retained_tries *tries, struct retained *now,
+                    enum stele_status status);
 
 /*
  * The newest base of an LSN up to `lsn_max` that can be opened; one whose file is

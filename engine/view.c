@@ -105,6 +105,19 @@ static enum stele_status enroll(struct stele *store,
     return STELE_OK;
 }
 
+/* To the caller, if it could be opened. */
+static enum stele_status hand_out(struct stele_view *view,
+                                  enum stele_status status,
+                                  struct stele_view **view_out)
+{
+    if (status == STELE_OK) {
+        *view_out = view;
+    } else {
+        stele_view_close(view);
+    }
+    return status;
+}
+
 enum stele_status stele_view_open(struct stele *store,
                                   struct stele_view **view_out,
                                   struct stele_error *error)
@@ -118,12 +131,7 @@ enum stele_status stele_view_open(struct stele *store,
     if (status == STELE_OK) {
         status = pin(store, view, error);
     }
-    if (status != STELE_OK) {
-        stele_view_close(view);
-        return status;
-    }
-    *view_out = view;
-    return STELE_OK;
+    return hand_out(view, status, view_out);
 }
 
 enum stele_status stele_view_open_at(struct stele *store, uint64_t lsn,
@@ -139,14 +147,11 @@ enum stele_status stele_view_open_at(struct stele *store, uint64_t lsn,
     if (status == STELE_OK) {
         status = past_pin(store, lsn, &view->state, &view->base, error);
     }
-    if (status != STELE_OK) {
-        stele_view_close(view);
-        return status;
+    if (status == STELE_OK) {
+        view->past = true;
+        view->lsn = lsn;
     }
-    view->past = true;
-    view->lsn = lsn;
-    *view_out = view;
-    return STELE_OK;
+    return hand_out(view, status, view_out);
 }
 
 static void release_state(struct stele_view *view)
@@ -155,7 +160,7 @@ static void release_state(struct stele_view *view)
         return;
     }
     if (view->past) {
-        past_release(view->state);
+        state_destroy(view->state);
     } else {
         state_release(view->state);
     }
@@ -182,7 +187,7 @@ void stele_view_close(struct stele_view *view)
          * one holds is its own. */
         base_forsake(&view->base);
         if (view->past && view->state != NULL) {
-            past_forsake(view->state);
+            state_forsake(view->state);
         }
         free(view);
         return;
