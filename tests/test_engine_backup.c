@@ -565,13 +565,18 @@ static void another_backup_at_work_is_not_disturbed(void **state)
     assert_archived();
 }
 
-/* The store's directory as it was is kept aside, and put back later. */
-static void keep_store(const char *aside)
+/* The store's directory as it is now, of three pages more, is kept aside, and put
+ * back later. */
+static void keep_store(char aside_out[FILES_PATH_BYTES])
 {
     char command[3 * FILES_PATH_BYTES];
 
+    files_path(aside_out, archive.path, "aside");
+    assert_int_equal(mkdir(aside_out, 0700), 0);
+    write_pages(3);
     store_dir_close(&dir);
-    snprintf(command, sizeof command, "cp -a %.400s/. %.400s", dir.path, aside);
+    snprintf(command, sizeof command, "cp -a %.400s/. %.400s", dir.path,
+             aside_out);
     assert_int_equal(system(command), 0);
     store_dir_open(&dir);
 }
@@ -594,9 +599,6 @@ static void a_store_that_was_put_back_does_not_overwrite_its_future(
     uint64_t future;
 
     (void)state;
-    files_path(aside, archive.path, "aside");
-    assert_int_equal(mkdir(aside, 0700), 0);
-    write_pages(3);
     keep_store(aside);
     write_pages(3);
     backup();
@@ -627,9 +629,6 @@ static void a_store_that_was_put_back_and_trimmed_is_refused(void **state)
     uint64_t future;
 
     (void)state;
-    files_path(aside, archive.path, "aside");
-    assert_int_equal(mkdir(aside, 0700), 0);
-    write_pages(3);
     keep_store(aside);
     write_segments(2);
     backup();

@@ -80,14 +80,20 @@ static bool anchor_says_so(void)
     return suspect;
 }
 
-/* "a", "b" and "c", all in the index, and the value of "b" rotten. Open. */
-static void open_with_a_rotten_value(void)
+/* "a", "b" and "c", all in the index. Closed. */
+static void leave_a_store(void)
 {
     store_dir_open(&dir);
     store_dir_put(&dir, "a", "value of a");
     store_dir_put(&dir, "b", "value of b");
     store_dir_put(&dir, "c", "value of c");
     store_dir_close(&dir);
+}
+
+/* The same, and the value of "b" rotten. Open. */
+static void open_with_a_rotten_value(void)
+{
+    leave_a_store();
     damage("value of b", 3);
     store_dir_open(&dir);
     assert_false(store_dir_stats(&dir).index_rebuilt);
@@ -542,15 +548,6 @@ static void a_reader_only_reports_it(void **state)
 }
 
 /* ---- Setting it aside, doing without it ---------------------------------------------------- */
-
-static void leave_a_store(void)
-{
-    store_dir_open(&dir);
-    store_dir_put(&dir, "a", "value of a");
-    store_dir_put(&dir, "b", "value of b");
-    store_dir_put(&dir, "c", "value of c");
-    store_dir_close(&dir);
-}
 
 static void told_nothing(void *context, const char *step, uint64_t done,
                          uint64_t total)

@@ -289,6 +289,21 @@ static uint64_t wall_clock(struct io *io)
     return wall_ns;
 }
 
+/* Again, by that clock, which stands at `seconds`; the log of a second is kept. */
+static void reopen_at(uint64_t seconds)
+{
+    static struct io_calls calls;
+    static struct io clock_io = {.calls = &calls};
+
+    store_dir_close(&dir);
+    calls = *io_fault_io()->calls;
+    calls.clock_wall_ns = wall_clock;
+    dir.tuning.io = &clock_io;
+    dir.options.retain_log_ms = 1000;
+    wall_ns = seconds * 1000000000;
+    store_dir_open(&dir);
+}
+
 static void set_time_of_file(const char *path, time_t seconds)
 {
     const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
@@ -300,18 +315,10 @@ static void set_time_of_file(const char *path, time_t seconds)
  * for the oldest and deleted. */
 static void what_is_newest_is_told_by_its_lsn_not_by_a_clock(void **state)
 {
-    static struct io_calls calls;
-    static struct io clock_io = {.calls = &calls};
     uint64_t lsns[3];
 
     (void)state;
-    store_dir_close(&dir);
-    calls = *io_fault_io()->calls;
-    calls.clock_wall_ns = wall_clock;
-    dir.tuning.io = &clock_io;
-    dir.options.retain_log_ms = 1000;
-    wall_ns = UINT64_C(2000000000) * 1000000000;
-    store_dir_open(&dir);
+    reopen_at(2000000000);
     for (int round = 0; round < 3; round++) {
         generations_write(&dir);
         lsns[round] = generations_snapshot(&dir);
@@ -335,20 +342,12 @@ static void what_is_newest_is_told_by_its_lsn_not_by_a_clock(void **state)
  * what is kept by time no longer than the segments around it. */
 static void a_segment_without_a_date_is_not_kept_for_ever(void **state)
 {
-    static struct io_calls calls;
-    static struct io clock_io = {.calls = &calls};
     char torn[FILES_PATH_BYTES];
     char name[NUMBERED_NAME_BYTES + 16];
     uint64_t seq;
 
     (void)state;
-    store_dir_close(&dir);
-    calls = *io_fault_io()->calls;
-    calls.clock_wall_ns = wall_clock;
-    dir.tuning.io = &clock_io;
-    dir.options.retain_log_ms = 1000;
-    wall_ns = UINT64_C(1000000000) * 1000000000;
-    store_dir_open(&dir);
+    reopen_at(1000000000);
     generations_write(&dir);
     assert_int_equal(store_prepare_segment(dir.store, &dir.error), STELE_OK);
     seq = store_dir_stats(&dir).segment_last;

@@ -368,6 +368,12 @@ done
 
 # ---- Losing the index ----------------------------------------------------------------
 
+rebuild() { # By the first that writes; rebuilt.txt: the state then.
+    "$bin/stele" put store demo last change >/dev/null
+    "$bin/stele" delete store demo last >/dev/null
+    "$bin/stele" list store --values >rebuilt.txt
+}
+
 echo
 echo "Losing the index, and the newest snapshot with it ..."
 "$bin/stele" snapshot store >/dev/null
@@ -376,17 +382,13 @@ echo "Losing the index, and the newest snapshot with it ..."
 "$bin/stele" put store demo and more >/dev/null
 "$bin/stele" list store --values >state.txt
 rm -r store/index
-"$bin/stele" put store demo last change >/dev/null
-"$bin/stele" delete store demo last >/dev/null
-"$bin/stele" list store --values >rebuilt.txt
+rebuild
 verify "without its index the store opens by itself, with the same state" \
     same state.txt rebuilt.txt
 newest=$(ls store/snapshot | tail -n 1)
 printf 'rot' | dd of="store/snapshot/$newest" bs=1 seek=10000 conv=notrunc 2>/dev/null
 rm -r store/index
-"$bin/stele" put store demo last change >/dev/null
-"$bin/stele" delete store demo last >/dev/null
-"$bin/stele" list store --values >rebuilt.txt
+rebuild
 verify "with the newest snapshot damaged, too, the older one and the log serve" \
     same state.txt rebuilt.txt
 verify "and the damaged one is kept as evidence" \

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "engine/base_value.h"
 #include "engine/index.h"
+#include "engine/snapshot_copy.h"
 #include "engine/store.h"
 #include "snapshot/writer.h"
 #include "tests/lib/run.h"
@@ -27,46 +27,6 @@ static struct io_dir *open_dir(struct stele *store)
     return dir;
 }
 
-static void count(const struct index_entry *entry,
-                  struct snapshot_totals *totals)
-{
-    struct base_value value;
-
-    if (!base_value_decode(entry->stored, &value)) {
-        run_fail("an index entry without a value");
-    }
-    if (base_key_table_bytes(entry->key) + 1 == entry->key.size) {
-        totals->tables++;
-    } else {
-        totals->keys++;
-        totals->sum += value.check;
-    }
-}
-
-static struct snapshot_totals copy_entries(struct index_reader *reader,
-                                           struct snapshot_writer *writer)
-{
-    const struct bytes everything = {"\x01", 1};
-    struct snapshot_totals totals = {0};
-    struct index_cursor *cursor;
-    struct index_entry entry;
-    enum stele_status status;
-
-    ok(index_cursor_open(reader, &cursor, &error), "read the index");
-    status = index_cursor_seek(cursor, everything, &entry, &error);
-    while (status == STELE_OK) {
-        count(&entry, &totals);
-        ok(snapshot_writer_add(writer, entry.key, entry.stored, &error),
-           "add an entry");
-        status = index_cursor_next(cursor, &entry, &error);
-    }
-    if (status != STELE_NOT_FOUND) {
-        ok(status, "read the index");
-    }
-    index_cursor_close(cursor);
-    return totals;
-}
-
 static void name_snapshot(struct wal_anchor *anchor, const void *context)
 {
     const uint64_t *lsn = context;
@@ -79,24 +39,28 @@ static void name_snapshot(struct wal_anchor *anchor, const void *context)
 
 uint64_t store_snapshot_take(struct stele *store)
 {
-    uint8_t position[WAL_POSITION_BYTES];
+    struct snapshot_copy copy = {0};
     struct snapshot_writer *writer;
-    struct snapshot_totals totals;
     struct index_reader *reader;
     struct snapshot_info info;
     struct io_dir *dir = open_dir(store);
     bool names_unknown;
+    bool done = false;
     uint64_t lsn;
 
     ok(stele_checkpoint(store, &error), "checkpoint");
     ok(index_reader_acquire(store->index, &reader, &error), "read the index");
     lsn = index_reader_applied(reader)->lsn;
-    wal_position_encode(index_reader_applied(reader), position);
     ok(snapshot_writer_create(dir, store->uuid.bytes, lsn, &writer, &error),
        "begin a snapshot");
-    totals = copy_entries(reader, writer);
-    ok(snapshot_writer_finish(writer, &totals, position, &info, &error),
+    ok(snapshot_copy_open(&copy, reader, writer, &error), "read the index");
+    while (!done) {
+        ok(snapshot_copy_advance(&copy, UINT64_MAX, &done, &error),
+           "copy the index");
+    }
+    ok(snapshot_copy_finish(&copy, index_reader_applied(reader), &info, &error),
        "finish a snapshot");
+    snapshot_copy_close(&copy);
     ok(snapshot_writer_publish(writer, &names_unknown, &error),
        "publish a snapshot");
     snapshot_writer_destroy(writer);
