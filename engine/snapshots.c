@@ -69,6 +69,7 @@ static bool has_grown(const struct stele *store,
 bool snapshots_are_awaited(const struct stele *store)
 {
     return store->snapshot_hurry > 0 &&
+           store->snapshot_asks > store->snapshot_asks_failed &&
            store->snapshot_last.lsn < store->snapshot_wanted;
 }
 
@@ -152,6 +153,7 @@ static void tell_failure(struct stele *store, const struct stele_error *error)
     atomic_store(&store->stat_snapshot_bytes_done, 0);
     mutex_lock(&store->keeper_mutex);
     store->snapshot_error = *error;
+    store->snapshot_asks_failed = store->snapshot_asks_begun;
     store->snapshot_retry_ns =
         now_ns + store->tuning.snapshot_retry_ms * NS_PER_MS;
     condition_broadcast(&store->base_progress);
@@ -172,10 +174,14 @@ static enum stele_status give_up(struct stele *store,
 enum stele_status snapshots_begin(struct stele *store,
                                   struct stele_error *error)
 {
-    struct snapshot_run *run = calloc(1, sizeof *run);
     struct stele_error failure = {0};
+    struct snapshot_run *run;
     enum stele_status status;
 
+    mutex_lock(&store->keeper_mutex);
+    store->snapshot_asks_begun = store->snapshot_asks;
+    mutex_unlock(&store->keeper_mutex);
+    run = calloc(1, sizeof *run);
     if (run == NULL) {
         (void)error_no_memory(&failure, "snapshot");
         return give_up(store, &failure, error); /* Who waits is told. */
@@ -591,15 +597,16 @@ static uint64_t newest_lsn(struct stele *store)
     return lsn;
 }
 
-/* Wait until the base keeper has taken one at or above `lsn`, or has failed. */
+/* Wait until the base keeper has taken one at or above `lsn`, or has failed in one
+ * that it began after we asked: what failed before says nothing about ours. */
 static enum stele_status wait_taken(struct stele *store, uint64_t lsn,
                                     struct stele_error *error)
 {
-    const uint64_t failures_before =
-        atomic_load(&store->stat_snapshot_failures);
     enum stele_status status = STELE_OK;
+    uint64_t ask;
 
     mutex_lock(&store->keeper_mutex);
+    ask = ++store->snapshot_asks;
     store->snapshot_hurry++;
     if (store->snapshot_wanted < lsn) {
         store->snapshot_wanted = lsn;
@@ -609,7 +616,7 @@ static enum stele_status wait_taken(struct stele *store, uint64_t lsn,
         const struct stele_error *failure = NULL;
 
         status = store_check_writable(store, error);
-        if (atomic_load(&store->stat_snapshot_failures) > failures_before) {
+        if (store->snapshot_asks_failed >= ask) {
             failure = &store->snapshot_error;
         } else if (store->checkpoint_error.status != STELE_OK) {
             failure = &store->checkpoint_error; /* It cannot even begin. */

@@ -192,6 +192,9 @@ struct stele {
     uint64_t snapshot_retry_ns;          /* Not before; 0: at any time. */
     uint32_t snapshot_hurry;             /* So many wait for one: no pauses. */
     uint64_t snapshot_wanted;            /* At this LSN or above. */
+    uint64_t snapshot_asks;              /* By those who wait or waited. */
+    uint64_t snapshot_asks_begun;        /* So many when the last one began. */
+    uint64_t snapshot_asks_failed;       /* Who asked up to here is told. */
     struct stele_error snapshot_error;   /* As in the statistics. */
     pthread_t base_keeper;
     pthread_t log_keeper;

@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -22,11 +23,13 @@
 
 #include <cmocka.h>
 
+#include "base/error.h"
 #include "engine/base_value.h"
 #include "engine/limits.h"
 #include "engine/retention.h"
 #include "engine/store.h"
 #include "snapshot/reader.h"
+#include "snapshot/writer.h"
 #include "tests/lib/history.h"
 #include "tests/lib/run.h"
 #include "tests/lib/temp_dir.h"
@@ -427,12 +430,107 @@ static void without_memory_nobody_waits_for_ever(void **state)
     temp_dir_remove(path);
 }
 
+/* ---- Asking while one fails -------------------------------------------------------- */
+
+enum stele_status __real_snapshot_writer_create(struct io_dir *dir,
+                                                const uint8_t uuid[16],
+                                                uint64_t lsn,
+                                                struct snapshot_writer **out,
+                                                struct stele_error *error);
+enum stele_status __wrap_snapshot_writer_create(struct io_dir *dir,
+                                                const uint8_t uuid[16],
+                                                uint64_t lsn,
+                                                struct snapshot_writer **out,
+                                                struct stele_error *error);
+
+static _Atomic bool no_room; /* Once ... */
+static _Atomic bool is_held; /* ... which is about to be said ... */
+static _Atomic bool may_go_on;
+
+enum stele_status __wrap_snapshot_writer_create(struct io_dir *dir,
+                                                const uint8_t uuid[16],
+                                                uint64_t lsn,
+                                                struct snapshot_writer **out,
+                                                struct stele_error *error)
+{
+    if (!atomic_exchange(&no_room, false)) {
+        return __real_snapshot_writer_create(dir, uuid, lsn, out, error);
+    }
+    atomic_store(&is_held, true);
+    while (!atomic_load(&may_go_on)) {
+        sched_yield();
+    }
+    return error_set(error, STELE_NO_SPACE, "no room");
+}
+
+struct asker {
+    pthread_t thread;
+    enum stele_status status;
+};
+
+static void *ask_main(void *context)
+{
+    struct asker *self = context;
+    struct stele_error error = {0};
+
+    self->status = stele_snapshot(store, NULL, &error);
+    return NULL;
+}
+
+static void ask(struct asker *asker)
+{
+    assert_int_equal(pthread_create(&asker->thread, NULL, ask_main, asker), 0);
+}
+
+static uint32_t waiting(void)
+{
+    uint32_t count;
+
+    mutex_lock(&store->keeper_mutex);
+    count = store->snapshot_hurry;
+    mutex_unlock(&store->keeper_mutex);
+    return count;
+}
+
+/* Who asks while one fails gets another: the failure began before the question. */
+static void nobody_is_told_of_a_failure_from_before(void **state)
+{
+    struct stele_error error = {0};
+    char *path = temp_dir_make();
+    struct asker first;
+    struct asker second;
+
+    (void)state;
+    open_in(path);
+    checkpoint_something();
+    atomic_store(&no_room, true);
+    ask(&first);
+    while (!atomic_load(&is_held)) {
+        sched_yield();
+    }
+    ask(&second);
+    while (waiting() < 2) {
+        sched_yield();
+    }
+    atomic_store(&may_go_on, true);
+    assert_int_equal(pthread_join(first.thread, NULL), 0);
+    assert_int_equal(pthread_join(second.thread, NULL), 0);
+    if (first.status != STELE_OK) { /* The second's came before it woke. */
+        assert_int_equal(first.status, STELE_NO_SPACE);
+    }
+    assert_int_equal(second.status, STELE_OK);
+    assert_int_equal(stats_now().snapshot_failures, 1);
+    run_expect_ok(stele_close(store, &error), &error, "close");
+    temp_dir_remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(snapshots_during_commits_are_exact_at_their_lsn),
         cmocka_unit_test(a_call_takes_no_second_snapshot),
         cmocka_unit_test(without_memory_nobody_waits_for_ever),
+        cmocka_unit_test(nobody_is_told_of_a_failure_from_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
