@@ -3,24 +3,31 @@
  *
  * A run goes through its workloads round by round, so that whatever else the
  * machine does hits all of them alike, and within a round a workload takes turns
- * with its floor: the same bytes by bare system calls. Only ratios of medians
- * over the rounds of one run are believed.
+ * with its floor: the same bytes by bare system calls, the same reads of a bare
+ * LMDB, or other stores doing the same. Only ratios of medians over the rounds of
+ * one run are believed.
+ *
+ * A series has a name like "delete@rocksdb#1000": what is measured, of whom (a
+ * line of a plot), and at which value of what varies (its x axis). The last two
+ * are optional.
  *
  * To add one: write workload_<name>.c, declare it below, list it in main.c.
  */
 #ifndef TOOLS_BENCH_BENCH_H
 #define TOOLS_BENCH_BENCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/bench/stats.h"
 
 struct bench_size {
+    bool quick;             /* Too small to be believed: for the tests. */
     uint64_t items;         /* In the table that is worked on. */
     uint64_t prefix_keys;   /* That one prefix delete deletes. */
     uint64_t repeats_small; /* In a round, of what takes well below 1 ms. */
     uint64_t repeats_large;
-    uint64_t threads_ms;       /* For each number of threads. */
+    uint64_t threads_ms;       /* In a round, for each number of threads. */
     uint64_t open_items;       /* In the index of the larger store. */
     uint64_t open_tail;        /* Records that are not. */
     uint64_t steady_log_bytes; /* A tenth of what is written. */
@@ -28,21 +35,37 @@ struct bench_size {
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
 
-/* One line of the report: the series `stele` over the series `floor`. */
+/* One line of the report: the series `stele` over something else. */
 struct bench_ratio {
     const char *what;
     const char *stele;
-    const char *floor;
     const char *unit;
     enum bench_direction direction;
-    double bar;  /* Missed: the run fails. 0: none. */
-    double goal; /* Only reported, unless --strict. 0: none. */
+    double bar; /* Missed: the run fails. 0: none. */
+    /* What it stands over, one of these: */
+    const char *floor; /* A series. */
+    double constant;
+    /* The best of the series that are named as `stele` is, but of these, NULL behind
+     * the last, as far as they were measured. */
+    const char *const *rivals;
+};
+
+/* A picture: a line for each name behind '@' in the series `series`, over what is
+ * behind '#'. Both axes are logarithmic. */
+struct bench_plot {
+    const char *file; /* Without ".svg". */
+    const char *title;
+    const char *x_label;
+    const char *y_label;
+    const char *series;
 };
 
 struct bench_workload {
     const char *name;
     const struct bench_ratio *ratios;
     size_t ratio_count;
+    const struct bench_plot *plots;
+    size_t plot_count;
     /* Make what the rounds need in `directory`, which is empty. */
     void *(*start)(const char *directory, const struct bench_size *size);
     /* Add one sample to each series. */

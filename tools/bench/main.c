@@ -16,28 +16,29 @@
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
+#include "tools/bench/plot.h"
+#include "tools/bench/report.h"
 #include "tools/must/must.h"
 
 static const char usage[] =
-    "Usage: stele-bench [DIR] [--rounds N] [--only WORKLOAD] [--quick]\n"
-    "                   [--strict] [--json]\n"
+    "Usage: stele-bench [DIR] [--rounds N] [--only WORKLOAD]... [--quick]\n"
+    "                   [--json] [--plot DIR]\n"
     "\n"
-    "Measure Stele beside bare writes and syncs of the same bytes, in rounds "
-    "that\n"
-    "take turns, and print the ratios of the medians with their bars. Works in "
-    "a\n"
-    "new directory in DIR (default: the current one), which should be on the "
-    "disk\n"
-    "in question, and removes it. Exits with 1 if a bar is missed, 2 if it "
-    "could\n"
-    "not be run.\n"
+    "Measure Stele beside what the same work takes without a store, and "
+    "beside\n"
+    "other stores, in rounds that take turns; print the ratios of the medians\n"
+    "with their bars. Works in a new directory in DIR (default: the current\n"
+    "one), which should be on the disk in question, and removes it. Exits with "
+    "1\n"
+    "if a bar is missed, 2 if it could not be run.\n"
     "\n"
     "  --rounds N        default 5\n"
-    "  --only WORKLOAD   put, batch_delete, prefix_delete, threads, open,\n"
-    "                    rebuild, or steady; may be given more than once\n"
+    "  --only WORKLOAD   only this one, or these; default: all\n"
     "  --quick           a few seconds at small sizes; no bars\n"
-    "  --strict          a goal that is missed counts as a bar\n"
-    "  --json            one object a line\n";
+    "  --json            one object a line\n"
+    "  --plot DIR        and draw pictures (SVG) there, with gnuplot\n"
+    "\n"
+    "Workloads:";
 
 static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
@@ -58,6 +59,7 @@ static const struct bench_size full_size = {
 };
 
 static const struct bench_size quick_size = {
+    .quick = true,
     .items = 10000,
     .prefix_keys = 10000,
     .repeats_small = 50,
@@ -68,13 +70,22 @@ static const struct bench_size quick_size = {
     .steady_log_bytes = 256 << 10,
 };
 
+static void print_usage(FILE *file)
+{
+    fputs(usage, file);
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        fprintf(file, " %s", workloads[i]->name);
+    }
+    fputc('\n', file);
+}
+
 struct request {
     const char *parent;
     unsigned long rounds;
     bool wanted[WORKLOADS];
     bool quick;
-    bool strict;
     bool json;
+    const char *plots; /* NULL: none. */
 };
 
 /* ---- The directory ------------------------------------------------------------ */
@@ -121,93 +132,35 @@ static void *start(const struct bench_workload *workload,
 
 /* ---- The report --------------------------------------------------------------- */
 
-static bool meets(const struct bench_ratio *ratio, double value, double limit)
-{
-    return limit == 0 || (ratio->direction == BENCH_AT_MOST ? value <= limit
-                                                            : value >= limit);
-}
-
-static void print_limit(const struct bench_ratio *ratio, double value,
-                        double limit)
-{
-    if (limit == 0) {
-        printf("  %-14s", "");
-    } else {
-        printf("  %s %.2f %-6s",
-               ratio->direction == BENCH_AT_MOST ? "<=" : ">=", limit,
-               meets(ratio, value, limit) ? "met" : "MISSED");
-    }
-}
-
-static void print_text(const struct bench_ratio *ratio, double stele,
-                       double floor, const struct request *request)
-{
-    const double value = stele / floor;
-
-    printf("%-58s %9.0f %9.0f %-2s %6.2f", ratio->what, stele, floor,
-           ratio->unit, value);
-    if (!request->quick) {
-        print_limit(ratio, value, ratio->bar);
-        print_limit(ratio, value, ratio->goal);
-    }
-    putchar('\n');
-}
-
-static void print_json_limit(const char *name, double limit)
-{
-    if (limit != 0) {
-        printf(",\"%s\":%.2f", name, limit);
-    }
-}
-
-static void print_json(const struct bench_ratio *ratio, double stele,
-                       double floor, const struct request *request)
-{
-    printf("{\"what\":\"%s\",\"stele\":%.1f,\"floor\":%.1f,\"unit\":\"%s\","
-           "\"ratio\":%.3f,\"direction\":\"%s\"",
-           ratio->what, stele, floor, ratio->unit, stele / floor,
-           ratio->direction == BENCH_AT_MOST ? "at_most" : "at_least");
-    if (!request->quick) {
-        print_json_limit("bar", ratio->bar);
-        print_json_limit("goal", ratio->goal);
-    }
-    printf("}\n");
-}
-
-/* How many limits that matter are missed. */
-static unsigned report(struct stats *stats, const struct request *request)
+/* How many bars are missed. */
+static unsigned report(const struct stats *stats, const struct request *request)
 {
     unsigned missed = 0;
 
-    if (!request->json && request->quick) {
-        printf("quick: at smaller sizes than these lines say, and too short "
-               "to be believed\n");
-    }
     if (!request->json) {
-        printf("%-58s %9s %9s    %6s", "medians", "Stele", "floor", "ratio");
-        printf(request->quick ? "\n" : "  %-14s  %s\n", "bar", "goal");
+        if (request->quick) {
+            printf("quick: at smaller sizes than these lines say, and too "
+                   "short to be believed\n");
+        }
+        report_ratios_head(stdout);
     }
     for (size_t i = 0; i < WORKLOADS; i++) {
-        for (size_t j = 0; j < workloads[i]->ratio_count; j++) {
-            const struct bench_ratio *ratio = &workloads[i]->ratios[j];
-            double stele;
-            double floor;
-
-            if (!request->wanted[i]) {
-                continue;
-            }
-            stele = stats_median(stats, ratio->stele);
-            floor = stats_median(stats, ratio->floor);
-            (request->json ? print_json : print_text)(ratio, stele, floor,
-                                                      request);
-            if (!meets(ratio, stele / floor, ratio->bar) ||
-                (request->strict &&
-                 !meets(ratio, stele / floor, ratio->goal))) {
-                missed++;
-            }
+        if (request->wanted[i]) {
+            missed += (request->json ? report_ratios_json : report_ratios)(
+                stdout, workloads[i], stats, !request->quick);
         }
     }
-    return request->quick ? 0 : missed;
+    (request->json ? report_series_json : report_tables)(stdout, stats);
+    return missed;
+}
+
+static void draw(const struct stats *stats, const struct request *request)
+{
+    for (size_t i = 0; request->plots != NULL && i < WORKLOADS; i++) {
+        for (size_t j = 0; j < workloads[i]->plot_count; j++) {
+            plot_draw(&workloads[i]->plots[j], stats, request->plots);
+        }
+    }
 }
 
 /* ---- The run -------------------------------------------------------------------- */
@@ -245,6 +198,7 @@ static unsigned run(const struct request *request)
         }
     }
     missed = report(&stats, request);
+    draw(&stats, request);
     stats_free(&stats);
     return missed;
 }
@@ -281,8 +235,8 @@ enum {
     OPTION_ROUNDS = 1,
     OPTION_ONLY,
     OPTION_QUICK,
-    OPTION_STRICT,
     OPTION_JSON,
+    OPTION_PLOT,
     OPTION_HELP
 };
 
@@ -292,8 +246,8 @@ int main(int argc, char **argv)
         {"rounds", required_argument, NULL, OPTION_ROUNDS},
         {"only", required_argument, NULL, OPTION_ONLY},
         {"quick", no_argument, NULL, OPTION_QUICK},
-        {"strict", no_argument, NULL, OPTION_STRICT},
         {"json", no_argument, NULL, OPTION_JSON},
+        {"plot", required_argument, NULL, OPTION_PLOT},
         {"help", no_argument, NULL, OPTION_HELP},
         {NULL, 0, NULL, 0},
     };
@@ -313,17 +267,17 @@ int main(int argc, char **argv)
             request.quick = true;
             request.rounds = 2;
             break;
-        case OPTION_STRICT:
-            request.strict = true;
-            break;
         case OPTION_JSON:
             request.json = true;
             break;
+        case OPTION_PLOT:
+            request.plots = optarg;
+            break;
         case OPTION_HELP:
-            fputs(usage, stdout);
+            print_usage(stdout);
             return 0;
         default:
-            fputs(usage, stderr);
+            print_usage(stderr);
             return 2;
         }
     }
@@ -331,7 +285,7 @@ int main(int argc, char **argv)
         request.parent = argv[optind++];
     }
     if (optind < argc || request.rounds == 0) {
-        fputs(usage, stderr);
+        print_usage(stderr);
         return 2;
     }
     if (!wants_any(&request)) {

@@ -2,16 +2,17 @@
 #include "tools/bench/stats.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/must/must.h"
 
-enum { NAME_BYTES = 64, NS_PER_S = 1000000000 };
+enum { NS_PER_S = 1000000000 };
 
 struct stats_series {
-    char name[NAME_BYTES];
+    char name[SERIES_NAME_BYTES];
     struct samples samples;
 };
 
@@ -72,7 +73,7 @@ void stats_add(struct stats *stats, const char *name, double value)
     struct stats_series *series = find(stats, name);
 
     if (series == NULL) {
-        assert(strlen(name) < NAME_BYTES);
+        assert(strlen(name) < SERIES_NAME_BYTES);
         stats->series = must_have(
             realloc(stats->series, (stats->count + 1) * sizeof *series));
         series = &stats->series[stats->count++];
@@ -82,14 +83,91 @@ void stats_add(struct stats *stats, const char *name, double value)
     samples_add(&series->samples, value);
 }
 
-double stats_median(struct stats *stats, const char *name)
+bool stats_has(const struct stats *stats, const char *name)
 {
-    struct stats_series *series = find(stats, name);
+    return find(stats, name) != NULL;
+}
+
+static const struct samples *samples_of(const struct stats *stats,
+                                        const char *name)
+{
+    const struct stats_series *series = find(stats, name);
 
     if (series == NULL) {
         die("no series %s", name);
     }
-    return samples_percentile(&series->samples, 50);
+    return &series->samples;
+}
+
+/* The order of the rounds stays: only a copy is sorted. */
+double stats_median(const struct stats *stats, const char *name)
+{
+    const struct samples *samples = samples_of(stats, name);
+    struct samples copy = {0};
+    double median;
+
+    for (size_t i = 0; i < samples->count; i++) {
+        samples_add(&copy, samples->values[i]);
+    }
+    median = samples_percentile(&copy, 50);
+    samples_free(&copy);
+    return median;
+}
+
+void stats_spread(const struct stats *stats, const char *numerator,
+                  const char *denominator, double constant, double *least_out,
+                  double *greatest_out)
+{
+    const struct samples *above = samples_of(stats, numerator);
+    const struct samples *below =
+        denominator == NULL ? NULL : samples_of(stats, denominator);
+
+    for (size_t i = 0; i < above->count; i++) {
+        const double ratio =
+            above->values[i] / (below == NULL ? constant : below->values[i]);
+
+        *least_out = i == 0 || ratio < *least_out ? ratio : *least_out;
+        *greatest_out = i == 0 || ratio > *greatest_out ? ratio : *greatest_out;
+    }
+}
+
+bool stats_series_name(const struct stats *stats, size_t index,
+                       char name_out[SERIES_NAME_BYTES])
+{
+    if (index >= stats->count) {
+        return false;
+    }
+    memcpy(name_out, stats->series[index].name, SERIES_NAME_BYTES);
+    return true;
+}
+
+void series_name_parse(const char *name, struct series_name *parsed_out)
+{
+    const char *line = strchr(name, '@');
+    const char *x = strchr(name, '#');
+    const char *end = name + strlen(name);
+    const char *line_end = x != NULL ? x : end;
+    const char *what_end = line != NULL ? line : line_end;
+
+    memset(parsed_out, 0, sizeof *parsed_out);
+    memcpy(parsed_out->what, name, (size_t)(what_end - name));
+    if (line != NULL) {
+        memcpy(parsed_out->line, line + 1, (size_t)(line_end - line - 1));
+    }
+    parsed_out->x = x == NULL ? -1 : strtod(x + 1, NULL);
+}
+
+void series_name_replace_line(const char *name, const char *line,
+                              char name_out[SERIES_NAME_BYTES])
+{
+    const char *x = strchr(name, '#');
+    struct series_name parsed;
+    int bytes;
+
+    series_name_parse(name, &parsed);
+    bytes = snprintf(name_out, SERIES_NAME_BYTES, "%s@%s%s", parsed.what, line,
+                     x == NULL ? "" : x);
+    assert(bytes > 0 && bytes < SERIES_NAME_BYTES);
 }
 
 void stats_free(struct stats *stats)

@@ -4,6 +4,7 @@
 #ifndef TOOLS_BENCH_STATS_H
 #define TOOLS_BENCH_STATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,8 +29,32 @@ struct stats {
 };
 
 void stats_add(struct stats *stats, const char *name, double value);
+bool stats_has(const struct stats *stats, const char *name);
 /* Dies if there is no such series. */
-double stats_median(struct stats *stats, const char *name);
+double stats_median(const struct stats *stats, const char *name);
+/* The least and the greatest of numerator over denominator, round by round.
+ * `denominator` NULL: over `constant`. */
+void stats_spread(const struct stats *stats, const char *numerator,
+                  const char *denominator, double constant, double *least_out,
+                  double *greatest_out);
+
+/* A series' name "what@line#x", taken apart. Without a line: "". Without x: -1. */
+enum { SERIES_NAME_BYTES = 64 };
+struct series_name {
+    char what[SERIES_NAME_BYTES];
+    char line[SERIES_NAME_BYTES];
+    double x;
+};
+
+/* Of the series number `index`, in the order in which they were first added; false:
+ * there are no more. */
+bool stats_series_name(const struct stats *stats, size_t index,
+                       char name_out[SERIES_NAME_BYTES]);
+void series_name_parse(const char *name, struct series_name *parsed_out);
+/* The name with another line. */
+void series_name_replace_line(const char *name, const char *line,
+                              char name_out[SERIES_NAME_BYTES]);
+
 void stats_free(struct stats *stats);
 
 #endif

@@ -93,13 +93,12 @@ static void measure(struct batch_delete *self, uint64_t ops,
     samples_add(&measured->put, (double)(clock_ns() - start_ns) / 1e3);
 }
 
-/* To the series delete_<ops><suffix>. */
-static void add_median(struct stats *stats, uint64_t ops, const char *suffix,
+static void add_median(struct stats *stats, const char *line, uint64_t ops,
                        struct samples *samples)
 {
-    char name[64];
+    char name[SERIES_NAME_BYTES];
 
-    snprintf(name, sizeof name, "delete_%" PRIu64 "%s", ops, suffix);
+    snprintf(name, sizeof name, "batch_delete@%s#%" PRIu64, line, ops);
     stats_add(stats, name, samples_percentile(samples, 50));
     samples_free(samples);
 }
@@ -117,9 +116,9 @@ static void batch_delete_round(void *workload, struct stats *stats)
             measure(self, batch_ops[size], &measured);
             bench_store_put_items(self->store, self->numbers, batch_ops[size]);
         }
-        add_median(stats, batch_ops[size], "", &measured.stele);
-        add_median(stats, batch_ops[size], ".floor", &measured.floor);
-        add_median(stats, batch_ops[size], ".put", &measured.put);
+        add_median(stats, "stele", batch_ops[size], &measured.stele);
+        add_median(stats, "bare", batch_ops[size], &measured.floor);
+        add_median(stats, "put", batch_ops[size], &measured.put);
     }
 }
 
@@ -135,12 +134,14 @@ static void batch_delete_finish(void *workload)
 }
 
 static const struct bench_ratio ratios[] = {
-    {"batch delete, 50 items, over a single put", "delete_50", "delete_50.put",
-     "us", BENCH_AT_MOST, .goal = 1.25},
-    {"batch delete, 1,000 items, over a bare write + sync", "delete_1000",
-     "delete_1000.floor", "us", BENCH_AT_MOST, .goal = 2.0},
-    {"batch delete, 10,000 items, over a bare write + sync", "delete_10000",
-     "delete_10000.floor", "us", BENCH_AT_MOST, .bar = 4.0, .goal = 2.5},
+    {"batch delete, 50 items, over a single put", "batch_delete@stele#50", "us",
+     BENCH_AT_MOST, 1.25, .floor = "batch_delete@put#50"},
+    {"batch delete, 1,000 items, over a bare write + sync",
+     "batch_delete@stele#1000", "us", BENCH_AT_MOST, 2.0,
+     .floor = "batch_delete@bare#1000"},
+    {"batch delete, 10,000 items, over a bare write + sync",
+     "batch_delete@stele#10000", "us", BENCH_AT_MOST, 2.5,
+     .floor = "batch_delete@bare#10000"},
 };
 
 const struct bench_workload workload_batch_delete = {
