@@ -173,17 +173,6 @@ void base_cursor_close(struct base_cursor *cursor)
     free(cursor);
 }
 
-static enum stele_status of_index(enum stele_status status,
-                                  const struct index_entry *entry,
-                                  struct base_entry *entry_out)
-{
-    if (status == STELE_OK) {
-        entry_out->key = entry->key;
-        entry_out->stored = entry->stored;
-    }
-    return status;
-}
-
 static enum stele_status of_snapshot(enum stele_status status,
                                      const struct snapshot_entry *entry,
                                      struct base_entry *entry_out)
@@ -199,12 +188,10 @@ enum stele_status base_cursor_seek(struct base_cursor *cursor, struct bytes key,
                                    struct base_entry *entry_out,
                                    struct stele_error *error)
 {
-    struct index_entry in_index;
     struct snapshot_entry in_snapshot;
 
     if (cursor->index != NULL) {
-        return of_index(index_cursor_seek(cursor->index, key, &in_index, error),
-                        &in_index, entry_out);
+        return index_cursor_seek(cursor->index, key, entry_out, error);
     }
     return of_snapshot(
         snapshot_cursor_seek(cursor->snapshot, key, &in_snapshot, error),
@@ -216,13 +203,10 @@ enum stele_status base_cursor_seek_before(struct base_cursor *cursor,
                                           struct base_entry *entry_out,
                                           struct stele_error *error)
 {
-    struct index_entry in_index;
     struct snapshot_entry in_snapshot;
 
     if (cursor->index != NULL) {
-        return of_index(
-            index_cursor_seek_before(cursor->index, key, &in_index, error),
-            &in_index, entry_out);
+        return index_cursor_seek_before(cursor->index, key, entry_out, error);
     }
     return of_snapshot(
         snapshot_cursor_seek_before(cursor->snapshot, key, &in_snapshot, error),
@@ -233,12 +217,10 @@ enum stele_status base_cursor_next(struct base_cursor *cursor,
                                    struct base_entry *entry_out,
                                    struct stele_error *error)
 {
-    struct index_entry in_index;
     struct snapshot_entry in_snapshot;
 
     if (cursor->index != NULL) {
-        return of_index(index_cursor_next(cursor->index, &in_index, error),
-                        &in_index, entry_out);
+        return index_cursor_next(cursor->index, entry_out, error);
     }
     return of_snapshot(
         snapshot_cursor_next(cursor->snapshot, &in_snapshot, error),
@@ -249,12 +231,10 @@ enum stele_status base_cursor_prev(struct base_cursor *cursor,
                                    struct base_entry *entry_out,
                                    struct stele_error *error)
 {
-    struct index_entry in_index;
     struct snapshot_entry in_snapshot;
 
     if (cursor->index != NULL) {
-        return of_index(index_cursor_prev(cursor->index, &in_index, error),
-                        &in_index, entry_out);
+        return index_cursor_prev(cursor->index, entry_out, error);
     }
     return of_snapshot(
         snapshot_cursor_prev(cursor->snapshot, &in_snapshot, error),

@@ -48,19 +48,14 @@ void base_keep_up_to(struct base *base, const struct base_kept *mark);
 
 /* ---- A cursor --------------------------------------------------------------- */
 
-struct base_entry {
-    struct bytes key;    /* Borrowed until the cursor's next call. */
-    struct bytes stored; /* The base value's bytes, not yet verified. */
-};
-
 /* What an entry holds. CORRUPT: it fails its check. */
 enum stele_status base_entry_value(const struct base *base,
                                    const struct base_entry *entry,
                                    struct base_value *value_out,
                                    struct stele_error *error) STELE_MUST_CHECK;
 
-/* As the index's (engine/index.h); the base is not empty. A `key` must not be one
- * that the cursor lent. Closed before the base is released. */
+/* As the index's (engine/index.h), but what it shows is borrowed until its next call;
+ * the base is not empty. A `key` must not be one that the cursor lent. Closed before the base is released. */
 enum stele_status base_cursor_open(struct base *base,
                                    struct base_cursor **cursor_out,
                                    struct stele_error *error) STELE_MUST_CHECK;

@@ -26,17 +26,15 @@ void base_value_encode_header(uint64_t lsn, uint32_t check,
 
 bool base_value_decode(struct bytes stored, struct base_value *value_out)
 {
-    struct byte_reader in = byte_reader_init(stored.data, stored.size);
-    struct base_value value;
+    const uint8_t *source = stored.data;
 
-    value.lsn = byte_reader_u64(&in);
-    value.check = byte_reader_u32(&in);
-    if (in.failed) {
+    if (stored.size < BASE_VALUE_HEADER_BYTES) {
         return false;
     }
-    value.value.size = stored.size - in.offset;
-    value.value.data = byte_reader_take(&in, value.value.size);
-    *value_out = value;
+    value_out->lsn = get_u64le(source + 0);
+    value_out->check = get_u32le(source + 8);
+    value_out->value.data = source + BASE_VALUE_HEADER_BYTES;
+    value_out->value.size = stored.size - BASE_VALUE_HEADER_BYTES;
     return true;
 }
 

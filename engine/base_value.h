@@ -46,6 +46,12 @@ struct base_value {
     struct bytes value; /* Borrowed. */
 };
 
+/* An entry of the base, as a cursor shows it. */
+struct base_entry {
+    struct bytes key;    /* Borrowed. */
+    struct bytes stored; /* The base value's bytes, not yet verified. */
+};
+
 struct table_row {
     uint64_t count;
     uint64_t sum;

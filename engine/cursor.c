@@ -40,10 +40,12 @@ struct stele_cursor {
     struct layer_source layers[STATE_LAYERS];
     struct base_cursor *base; /* NULL: the base is empty. */
     bool base_valid;
+    bool base_alone; /* No layer has anything more, nor ranges. */
     struct base_entry base_entry;
     enum place place;
     enum direction direction;
     struct bytes current;      /* ON_ENTRY; borrowed from a source there. */
+    unsigned on_current;       /* The sources that stand on it, as a set. */
     struct full_key turned_at; /* `current`, while the sources turn round. */
     bool released;             /* The view has expired. */
 };
@@ -158,6 +160,23 @@ static enum stele_status seek_base(struct stele_cursor *cursor,
                                       error));
 }
 
+/* The sources, as bits of a set: the layers by their index, and the base. */
+enum { BASE_BIT = 1u << STATE_LAYERS };
+
+/* In the cursor's direction. As after a checkpoint: what the base has is visible. */
+static bool is_base_alone(const struct stele_cursor *cursor)
+{
+    for (int index = 0; index < STATE_LAYERS; index++) {
+        const struct layer_source *source = &cursor->layers[index];
+
+        if (source->order != NULL && (source->nodes.node != NULL ||
+                                      range_set_count(source->ranges) > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* All sources to their first key >= `key`, or their last one < `key`. */
 static enum stele_status seek_sources(struct stele_cursor *cursor,
                                       enum direction direction,
@@ -177,19 +196,19 @@ static enum stele_status seek_sources(struct stele_cursor *cursor,
             memtable_iterator_seek_before(&source->nodes, key);
         }
     }
+    cursor->base_alone = is_base_alone(cursor);
     return cursor->base == NULL ? STELE_OK : seek_base(cursor, key, error);
 }
 
-/* Every source that stands on `key` goes one further. */
+/* These sources, which stand on a key, go one further. */
 static enum stele_status step_sources(struct stele_cursor *cursor,
-                                      struct bytes key,
+                                      unsigned sources,
                                       struct stele_error *error)
 {
     for (int index = 0; index < STATE_LAYERS; index++) {
         struct layer_source *source = &cursor->layers[index];
 
-        if (source->order == NULL || source->nodes.node == NULL ||
-            bytes_compare(memtable_node_key(source->nodes.node), key) != 0) {
+        if ((sources & (1u << index)) == 0) {
             continue;
         }
         if (cursor->direction == FORWARD) {
@@ -198,8 +217,10 @@ static enum stele_status step_sources(struct stele_cursor *cursor,
             memtable_iterator_prev(&source->nodes);
         }
     }
-    if (!cursor->base_valid ||
-        bytes_compare(cursor->base_entry.key, key) != 0) {
+    if ((sources & ~(unsigned)BASE_BIT) != 0) {
+        cursor->base_alone = is_base_alone(cursor);
+    }
+    if ((sources & BASE_BIT) == 0) {
         return STELE_OK;
     }
     return note_base(
@@ -237,14 +258,17 @@ static const struct range_fragment *covering(struct layer_source *source,
     return bytes_compare(fragment->first, key) <= 0 ? fragment : NULL;
 }
 
-/* The nearest key of all sources in the cursor's direction; false: none. */
-static bool nearest_key(const struct stele_cursor *cursor,
-                        struct bytes *key_out)
+/* The nearest key of all sources in the cursor's direction, and the set of those that
+ * stand on it; empty: there is none. Every key is compared once: what a scan takes is
+ * mostly this. */
+static unsigned nearest_key(const struct stele_cursor *cursor,
+                            struct bytes *key_out)
 {
-    bool found = cursor->base_valid;
+    unsigned sources = 0;
 
-    if (found) {
+    if (cursor->base_valid) {
         *key_out = cursor->base_entry.key;
+        sources = BASE_BIT;
     }
     for (int index = 0; index < STATE_LAYERS; index++) {
         const struct layer_source *source = &cursor->layers[index];
@@ -255,29 +279,51 @@ static bool nearest_key(const struct stele_cursor *cursor,
             continue;
         }
         key = memtable_node_key(source->nodes.node);
-        order = found ? bytes_compare(key, *key_out) : 0;
-        if (!found || (cursor->direction == FORWARD ? order < 0 : order > 0)) {
+        order = sources == 0 ? 0 : bytes_compare(key, *key_out);
+        if (order == 0) {
+            sources |= 1u << index;
             *key_out = key;
-            found = true;
+        } else if (cursor->direction == FORWARD ? order < 0 : order > 0) {
+            sources = 1u << index;
+            *key_out = key;
         }
     }
-    return found;
+    return sources;
 }
 
-/* Is `key`, on which the sources stand, visible? NOT_FOUND: no. `skip_out`: a
+/* What the base has on the key on which it stands. */
+static enum stele_status base_value_of(struct stele_cursor *cursor,
+                                       struct lookup_value *value_out,
+                                       struct stele_error *error)
+{
+    struct base_value base;
+    const enum stele_status status = base_entry_value(
+        &cursor->view->base, &cursor->base_entry, &base, error);
+
+    if (status == STELE_OK) {
+        value_out->lsn = base.lsn;
+        value_out->value = base.value;
+    }
+    return status;
+}
+
+/* Is `key`, on which `sources` stand, visible? NOT_FOUND: no. `skip_out`: a
  * fragment that hides the base's entry there, or NULL. */
 static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
+                                 unsigned sources,
                                  struct lookup_value *value_out,
                                  const struct range_fragment **skip_out,
                                  struct stele_error *error)
 {
     const struct range_fragment *fragments[STATE_LAYERS] = {NULL};
     const struct memtable_version *candidate = NULL;
-    struct base_value base;
     uint64_t base_lsn_min = 0;
     enum stele_status status;
 
     *skip_out = NULL;
+    if (cursor->base_alone) {
+        return base_value_of(cursor, value_out, error);
+    }
     for (int index = 0; index < STATE_LAYERS; index++) {
         struct layer_source *source = &cursor->layers[index];
 
@@ -285,8 +331,7 @@ static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
             continue;
         }
         fragments[index] = covering(source, key);
-        if (candidate == NULL && source->nodes.node != NULL &&
-            bytes_compare(memtable_node_key(source->nodes.node), key) == 0) {
+        if (candidate == NULL && (sources & (1u << index)) != 0) {
             candidate =
                 memtable_node_find(source->nodes.node, cursor->view->lsn);
         }
@@ -300,24 +345,17 @@ static enum stele_status resolve(struct stele_cursor *cursor, struct bytes key,
     case LOOKUP_BASE:
         break;
     }
-    if (!cursor->base_valid ||
-        bytes_compare(cursor->base_entry.key, key) != 0) {
+    if ((sources & BASE_BIT) == 0) {
         return STELE_NOT_FOUND;
     }
-    status = base_entry_value(&cursor->view->base, &cursor->base_entry, &base,
-                              error);
-    if (status != STELE_OK) {
-        return status;
-    }
-    if (base.lsn < base_lsn_min) {
+    status = base_value_of(cursor, value_out, error);
+    if (status == STELE_OK && value_out->lsn < base_lsn_min) {
         /* The newest of the two that cover the key. */
         *skip_out = fragments[STATE_ACTIVE] != NULL ? fragments[STATE_ACTIVE]
                                                     : fragments[STATE_FROZEN];
         return STELE_NOT_FOUND;
     }
-    value_out->lsn = base.lsn;
-    value_out->value = base.value;
-    return STELE_OK;
+    return status;
 }
 
 static bool in_bounds(const struct stele_cursor *cursor, struct bytes key)
@@ -333,23 +371,25 @@ static enum stele_status find_visible(struct stele_cursor *cursor,
                                       struct stele_error *error)
 {
     struct bytes key;
+    unsigned sources;
 
-    while (nearest_key(cursor, &key) && in_bounds(cursor, key)) {
+    while ((sources = nearest_key(cursor, &key)) != 0 &&
+           in_bounds(cursor, key)) {
         const struct range_fragment *skip;
-        struct cursor_entry entry = {.key = key};
         enum stele_status status =
-            resolve(cursor, key, &entry.found, &skip, error);
+            resolve(cursor, key, sources, &entry_out->found, &skip, error);
 
         if (status == STELE_OK) {
             cursor->place = ON_ENTRY;
             cursor->current = key;
-            *entry_out = entry;
+            cursor->on_current = sources;
+            entry_out->key = key;
             return STELE_OK;
         }
         if (status != STELE_NOT_FOUND) {
             return status;
         }
-        status = step_sources(cursor, key, error);
+        status = step_sources(cursor, sources, error);
         if (status == STELE_OK && skip != NULL && cursor->base_valid) {
             status = seek_base(
                 cursor, cursor->direction == FORWARD ? skip->end : skip->first,
@@ -421,6 +461,15 @@ enum stele_status cursor_seek_before(struct stele_cursor *cursor,
     return seek(cursor, BACKWARD, key, entry_out, error);
 }
 
+/* Which sources stand on `key`, after a turn: forward, perhaps all; backward, none. */
+static unsigned standing_on(const struct stele_cursor *cursor, struct bytes key)
+{
+    struct bytes nearest;
+    const unsigned sources = nearest_key(cursor, &nearest);
+
+    return sources != 0 && bytes_compare(nearest, key) == 0 ? sources : 0;
+}
+
 /* One entry on from the current one. */
 static enum stele_status step(struct stele_cursor *cursor,
                               enum direction direction,
@@ -436,10 +485,12 @@ static enum stele_status step(struct stele_cursor *cursor,
         cursor->turned_at.size = cursor->current.size;
         cursor->current = full_key_bytes(&cursor->turned_at);
         status = seek_sources(cursor, direction, cursor->current, error);
+        if (status == STELE_OK) {
+            cursor->on_current = standing_on(cursor, cursor->current);
+        }
     }
     if (status == STELE_OK) {
-        /* Forward, they may stand on the current key; backward, never. */
-        status = step_sources(cursor, cursor->current, error);
+        status = step_sources(cursor, cursor->on_current, error);
     }
     if (status == STELE_OK) {
         status = find_visible(cursor, entry_out, error);

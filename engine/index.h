@@ -135,13 +135,8 @@ enum stele_status index_reader_entry_count(
 
 /* ---- A reader's cursor --------------------------------------------------- */
 
-struct index_entry {
-    struct bytes key;    /* Borrowed until the reader is released. */
-    struct bytes stored; /* The base value's bytes, not yet verified. */
-};
-
-/* The cursor must be closed before its reader is released. It never shows the
- * reserved 0x00 keys; table rows it does. */
+/* The cursor must be closed before its reader is released. What it shows is borrowed
+ * until then. It never shows the reserved 0x00 keys; table rows it does. */
 enum stele_status index_cursor_open(struct index_reader *reader,
                                     struct index_cursor **cursor_out,
                                     struct stele_error *error) STELE_MUST_CHECK;
@@ -150,19 +145,19 @@ void index_cursor_close(struct index_cursor *cursor);
 /* To the first entry >= key; NOT_FOUND: there is none. */
 enum stele_status index_cursor_seek(struct index_cursor *cursor,
                                     struct bytes key,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error) STELE_MUST_CHECK;
 /* To the last entry < key. */
 enum stele_status index_cursor_seek_before(
-    struct index_cursor *cursor, struct bytes key,
-    struct index_entry *entry_out, struct stele_error *error) STELE_MUST_CHECK;
+    struct index_cursor *cursor, struct bytes key, struct base_entry *entry_out,
+    struct stele_error *error) STELE_MUST_CHECK;
 /* From where the last successful call stood. After NOT_FOUND: seek again
  * (INVALID if not). */
 enum stele_status index_cursor_next(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error) STELE_MUST_CHECK;
 enum stele_status index_cursor_prev(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error) STELE_MUST_CHECK;
 
 /* ---- Writing: one transaction of a checkpoint ----------------------------- */

@@ -65,10 +65,27 @@ struct index_reader {
     struct wal_position applying;
 };
 
+/* Steps are taken ahead of the caller, so that the memory of the next entries is on
+ * its way while the caller works on this one: a scan waits for little else. LMDB's
+ * entries stay where they are until the transaction ends. */
+enum { CURSOR_AHEAD_MAX = 8, CACHE_LINE_BYTES = 64, PREFETCH_BYTES_MAX = 512 };
+
 struct index_cursor {
     struct index_reader *reader;
-    MDB_cursor *cursor;
+    MDB_cursor *cursor; /* Behind the last entry ahead. */
     bool positioned;
+    struct bytes
+        current; /* The key on which the caller stands, if none is taken. */
+    /* In the order of `ahead_step`, MDB_NEXT or MDB_PREV; taken up to ahead_taken. */
+    struct base_entry ahead[CURSOR_AHEAD_MAX];
+    unsigned ahead_count;
+    unsigned ahead_taken;
+    unsigned ahead_wanted; /* The next time; more, the longer a scan goes on. */
+    MDB_cursor_op ahead_step;
+    /* What the step behind the last one came to, if that was no entry. */
+    bool ahead_ended;
+    int end_result;
+    MDB_val end_key;
 };
 
 struct index_writer {
@@ -842,6 +859,15 @@ enum stele_status index_reader_entry_count(struct index_reader *reader,
 
 /* ---- A reader's cursor --------------------------------------------------- */
 
+/* LMDB's cursor stands where the caller does: nothing is ahead. */
+static void forget_ahead(struct index_cursor *cursor)
+{
+    cursor->ahead_count = 0;
+    cursor->ahead_taken = 0;
+    cursor->ahead_wanted = 1;
+    cursor->ahead_ended = false;
+}
+
 enum stele_status index_cursor_open(struct index_reader *reader,
                                     struct index_cursor **cursor_out,
                                     struct stele_error *error)
@@ -854,6 +880,8 @@ enum stele_status index_cursor_open(struct index_reader *reader,
         return error_no_memory(error, "index cursor");
     }
     cursor->reader = reader;
+    cursor->ahead_step = MDB_NEXT;
+    forget_ahead(cursor);
     result = mdb_cursor_open(reader->txn, index->dbi, &cursor->cursor);
     if (result != 0) {
         free(cursor);
@@ -872,55 +900,147 @@ void index_cursor_close(struct index_cursor *cursor)
     free(cursor);
 }
 
-/* What became of a move of the cursor: an entry, its end, or a failure. */
-static enum stele_status cursor_arrive(struct index_cursor *cursor, int result,
-                                       MDB_val key, MDB_val stored,
-                                       const char *what,
-                                       struct index_entry *entry_out,
-                                       struct stele_error *error)
+/* The cursor has come to no entry: why. */
+static enum stele_status no_entry(struct index_cursor *cursor, int result,
+                                  MDB_val key, const char *what,
+                                  struct stele_error *error)
 {
     const struct index *index = cursor->reader->index;
-    enum stele_status status;
 
     cursor->positioned = false;
     if (result == MDB_NOTFOUND ||
         (result == 0 && key_is_reserved(to_bytes(key)))) {
         return error_set(error, STELE_NOT_FOUND, "no more keys in the index");
     }
-    if (result != 0) {
-        return fail(index->name, result, what, error);
-    }
-    status = check_stored_key(index, what, to_bytes(key), error);
-    if (status != STELE_OK) {
-        return status;
+    return result != 0 ? fail(index->name, result, what, error)
+                       : check_stored_key(index, what, to_bytes(key), error);
+}
+
+static bool is_entry(int result, MDB_val key)
+{
+    return result == 0 && !key_is_reserved(to_bytes(key)) && key.mv_size > 0 &&
+           key.mv_size <= BASE_KEY_BYTES_MAX;
+}
+
+/* What became of a seek. */
+static enum stele_status cursor_arrive(struct index_cursor *cursor, int result,
+                                       MDB_val key, MDB_val stored,
+                                       struct base_entry *entry_out,
+                                       struct stele_error *error)
+{
+    forget_ahead(cursor);
+    if (!is_entry(result, key)) {
+        return no_entry(cursor, result, key, "seek", error);
     }
     cursor->positioned = true;
-    entry_out->key = to_bytes(key);
+    cursor->current = to_bytes(key);
+    entry_out->key = cursor->current;
     entry_out->stored = to_bytes(stored);
     return STELE_OK;
 }
 
+/* An entry's bytes, the key first, are mostly in one piece. A long value is on
+ * pages of its own. */
+static void prefetch_entry(const struct base_entry *entry)
+{
+    const char *stored = entry->stored.data;
+    const size_t bytes = entry->stored.size < PREFETCH_BYTES_MAX
+                             ? entry->stored.size
+                             : PREFETCH_BYTES_MAX;
+
+    __builtin_prefetch(entry->key.data);
+    for (size_t offset = 0; offset < bytes; offset += CACHE_LINE_BYTES) {
+        __builtin_prefetch(stored + offset);
+    }
+}
+
+/* All that were ahead are taken. */
+static void step_ahead(struct index_cursor *cursor)
+{
+    const unsigned wanted = cursor->ahead_wanted;
+
+    if (cursor->ahead_taken > 0) {
+        cursor->current = cursor->ahead[cursor->ahead_taken - 1].key;
+    }
+    cursor->ahead_count = 0;
+    cursor->ahead_taken = 0;
+    while (!cursor->ahead_ended && cursor->ahead_count < wanted) {
+        struct base_entry *entry = &cursor->ahead[cursor->ahead_count];
+        MDB_val key = {0};
+        MDB_val stored = {0};
+        const int result =
+            mdb_cursor_get(cursor->cursor, &key, &stored, cursor->ahead_step);
+
+        if (!is_entry(result, key)) {
+            cursor->ahead_ended = true;
+            cursor->end_result = result;
+            cursor->end_key = key;
+            break;
+        }
+        entry->key = to_bytes(key);
+        entry->stored = to_bytes(stored);
+        prefetch_entry(entry);
+        cursor->ahead_count++;
+    }
+    cursor->ahead_wanted =
+        2 * wanted < CURSOR_AHEAD_MAX ? 2 * wanted : CURSOR_AHEAD_MAX;
+}
+
+/* To go on in this direction. What is ahead lies in the other one: LMDB's cursor
+ * comes back to where the caller stands. */
+static int turn(struct index_cursor *cursor, MDB_cursor_op step)
+{
+    const bool strayed =
+        cursor->ahead_taken < cursor->ahead_count || cursor->ahead_ended;
+    MDB_val key = to_val(cursor->ahead_taken > 0
+                             ? cursor->ahead[cursor->ahead_taken - 1].key
+                             : cursor->current);
+    MDB_val stored;
+
+    cursor->current = to_bytes(key);
+    cursor->ahead_step = step;
+    forget_ahead(cursor);
+    return strayed ? mdb_cursor_get(cursor->cursor, &key, &stored, MDB_SET_KEY)
+                   : 0;
+}
+
+/* Nothing is ahead in this direction. */
 static enum stele_status cursor_step(struct index_cursor *cursor,
                                      MDB_cursor_op step, const char *what,
-                                     struct index_entry *entry_out,
+                                     struct base_entry *entry_out,
                                      struct stele_error *error)
 {
-    MDB_val key = {0};
-    MDB_val stored = {0};
-    int result;
-
     if (!cursor->positioned) {
         return error_set(error, STELE_INVALID,
                          "%s: %s: the cursor stands nowhere; seek first",
                          cursor->reader->index->name, what);
     }
-    result = mdb_cursor_get(cursor->cursor, &key, &stored, step);
-    return cursor_arrive(cursor, result, key, stored, what, entry_out, error);
+    if (cursor->ahead_step != step) {
+        const int result = turn(cursor, step);
+
+        if (result != 0) {
+            cursor->positioned = false;
+            return fail(cursor->reader->index->name, result, what, error);
+        }
+    }
+    step_ahead(cursor);
+    if (cursor->ahead_count == 0) {
+        return no_entry(cursor, cursor->end_result, cursor->end_key, what,
+                        error);
+    }
+    *entry_out = cursor->ahead[cursor->ahead_taken++];
+    return STELE_OK;
+}
+
+static bool is_ahead(const struct index_cursor *cursor, MDB_cursor_op step)
+{
+    return cursor->positioned && cursor->ahead_step == step &&
+           cursor->ahead_taken < cursor->ahead_count;
 }
 
 enum stele_status index_cursor_seek(struct index_cursor *cursor,
                                     struct bytes key,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
     MDB_val found = to_val(above_reserved(key));
@@ -928,13 +1048,12 @@ enum stele_status index_cursor_seek(struct index_cursor *cursor,
     const int result =
         mdb_cursor_get(cursor->cursor, &found, &stored, MDB_SET_RANGE);
 
-    return cursor_arrive(cursor, result, found, stored, "seek", entry_out,
-                         error);
+    return cursor_arrive(cursor, result, found, stored, entry_out, error);
 }
 
 enum stele_status index_cursor_seek_before(struct index_cursor *cursor,
                                            struct bytes key,
-                                           struct index_entry *entry_out,
+                                           struct base_entry *entry_out,
                                            struct stele_error *error)
 {
     MDB_val found = to_val(above_reserved(key));
@@ -946,21 +1065,28 @@ enum stele_status index_cursor_seek_before(struct index_cursor *cursor,
     } else if (result == MDB_NOTFOUND) {
         result = mdb_cursor_get(cursor->cursor, &found, &stored, MDB_LAST);
     }
-    return cursor_arrive(cursor, result, found, stored, "seek", entry_out,
-                         error);
+    return cursor_arrive(cursor, result, found, stored, entry_out, error);
 }
 
 enum stele_status index_cursor_next(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
+    if (is_ahead(cursor, MDB_NEXT)) {
+        *entry_out = cursor->ahead[cursor->ahead_taken++];
+        return STELE_OK;
+    }
     return cursor_step(cursor, MDB_NEXT, "next", entry_out, error);
 }
 
 enum stele_status index_cursor_prev(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
+    if (is_ahead(cursor, MDB_PREV)) {
+        *entry_out = cursor->ahead[cursor->ahead_taken++];
+        return STELE_OK;
+    }
     return cursor_step(cursor, MDB_PREV, "prev", entry_out, error);
 }
 

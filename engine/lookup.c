@@ -48,9 +48,8 @@ enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
     struct base_value found;
     uint64_t base_lsn_min = 0;
     enum stele_status status;
-    /* One hash serves all memtables: they share the store's seed. */
-    const uint64_t hash =
-        memtable_hash(state->layers[STATE_ACTIVE].memtable, key);
+    bool hashed = false;
+    uint64_t hash = 0;
 
     for (int index = 0; index < STATE_LAYERS; index++) {
         const struct state_layer *layer = &state->layers[index];
@@ -58,7 +57,14 @@ enum stele_status lookup_key(const struct state *state, uint64_t lsn_max,
         if (layer->memtable == NULL) {
             continue;
         }
-        if (candidate == NULL) {
+        /* An empty one, as after a checkpoint, is not even looked into: its
+         * buckets would come from far. */
+        if (candidate == NULL && memtable_node_count(layer->memtable) > 0) {
+            if (!hashed) {
+                /* One hash serves all: they share the store's seed. */
+                hash = memtable_hash(layer->memtable, key);
+                hashed = true;
+            }
             candidate = memtable_find(layer->memtable, key, hash, lsn_max);
         }
         fragments[index] = range_set_find(layer->ranges, key);

@@ -22,7 +22,7 @@
 struct snapshot_copy {
     struct snapshot_writer *writer; /* Borrowed. */
     struct index_cursor *cursor;
-    struct index_entry entry; /* To copy next; no key: there is none. */
+    struct base_entry entry; /* To copy next; no key: there is none. */
     struct tally tally;
 };
 

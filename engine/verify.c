@@ -331,7 +331,7 @@ static enum stele_status verify_index(struct verify *verify,
     const struct bytes everything = {"\x01", 1};
     struct tally tally;
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
     enum stele_status status =
         index_cursor_open(verify->view->base.index, &cursor, error);
 

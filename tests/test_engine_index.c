@@ -1193,7 +1193,7 @@ static struct index_cursor *open_cursor(struct index_reader *reader)
     return cursor;
 }
 
-static void expect_key(const struct index_entry *entry, struct bytes key)
+static void expect_key(const struct base_entry *entry, struct bytes key)
 {
     assert_int_equal(bytes_compare(entry->key, key), 0);
 }
@@ -1203,7 +1203,7 @@ static void a_cursor_walks_both_ways_in_key_order(void **state)
     struct index_writer *writer = begin();
     struct index_reader *reader;
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
     struct base_value value;
 
     (void)state;
@@ -1243,7 +1243,7 @@ static void a_cursor_never_shows_the_reserved_keys(void **state)
     };
     struct index_reader *reader;
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
 
     (void)state;
     for (unsigned round = 0; round < 2; round++) {
@@ -1272,11 +1272,49 @@ static void a_cursor_never_shows_the_reserved_keys(void **state)
     }
 }
 
+/* What it reads ahead does not show, wherever it turns. */
+static void a_cursor_may_turn_anywhere(void **state)
+{
+    enum { ENTRIES = 300, STEPS = 20000 };
+    struct index_reader *reader;
+    struct index_cursor *cursor;
+    struct base_entry entry;
+    uint32_t random = 1;
+    unsigned place = 0;
+
+    (void)state;
+    put_numbers(ENTRIES);
+    reader = acquire();
+    cursor = open_cursor(reader);
+    assert_int_equal(index_cursor_seek(cursor, BYTES(""), &entry, &error),
+                     STELE_OK);
+    for (unsigned step = 0; step < STEPS; step++) {
+        /* Runs of up to 30 steps in one direction. */
+        const unsigned run = 1 + (random >> 8) % 30;
+        const bool forward = (random >> 16) % 2 == 0;
+
+        random = random * 1664525u + 1013904223u;
+        for (unsigned i = 0; i < run; i++) {
+            if (forward ? place == ENTRIES - 1 : place == 0) {
+                break;
+            }
+            assert_int_equal(forward
+                                 ? index_cursor_next(cursor, &entry, &error)
+                                 : index_cursor_prev(cursor, &entry, &error),
+                             STELE_OK);
+            place = forward ? place + 1 : place - 1;
+            assert_int_equal(number_in(entry.key), place);
+        }
+    }
+    index_cursor_close(cursor);
+    index_reader_release(reader);
+}
+
 static void after_not_found_a_cursor_must_seek_again(void **state)
 {
     struct index_reader *reader;
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
 
     (void)state;
     put_one(BYTES("t\0a"), 1, BYTES("1"));
@@ -1299,7 +1337,7 @@ static void a_hundred_thousand_entries_are_kept_in_order(void **state)
     enum { ENTRIES = 100000 };
     struct index_reader *reader;
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
     enum stele_status status;
     unsigned seen = 0;
 
@@ -1551,7 +1589,7 @@ static void model_compare(void)
 {
     struct index_reader *reader = acquire();
     struct index_cursor *cursor = open_cursor(reader);
-    struct index_entry entry;
+    struct base_entry entry;
     struct numbered_key key;
     enum stele_status status;
     unsigned n = model_next(0);
@@ -1661,6 +1699,7 @@ int main(void)
         TEST_WITH_INDEX(the_reader_slots_of_the_dead_are_cleared),
         TEST_WITH_INDEX(readers_in_threads_see_whole_transactions_of_a_writer),
         TEST_WITH_INDEX(a_cursor_walks_both_ways_in_key_order),
+        TEST_WITH_INDEX(a_cursor_may_turn_anywhere),
         TEST_WITH_INDEX(a_cursor_never_shows_the_reserved_keys),
         TEST_WITH_INDEX(after_not_found_a_cursor_must_seek_again),
         TEST_WITH_INDEX(a_hundred_thousand_entries_are_kept_in_order),

@@ -155,7 +155,7 @@ static void copy_entries(struct index_reader *reader,
                          struct snapshot_totals *totals_out)
 {
     struct index_cursor *cursor;
-    struct index_entry entry;
+    struct base_entry entry;
     struct tally tally;
     enum stele_status status;
 

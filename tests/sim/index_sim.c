@@ -324,7 +324,7 @@ static uint32_t first_place(const struct sim_map *map)
 }
 
 static enum stele_status stand(struct index_cursor *cursor, uint32_t place,
-                               struct index_entry *entry_out,
+                               struct base_entry *entry_out,
                                struct stele_error *error)
 {
     const struct sim_map *map = cursor->reader->map;
@@ -342,7 +342,7 @@ static enum stele_status stand(struct index_cursor *cursor, uint32_t place,
 
 enum stele_status index_cursor_seek(struct index_cursor *cursor,
                                     struct bytes key,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
     const struct sim_map *map = cursor->reader->map;
@@ -356,7 +356,7 @@ enum stele_status index_cursor_seek(struct index_cursor *cursor,
 
 enum stele_status index_cursor_seek_before(struct index_cursor *cursor,
                                            struct bytes key,
-                                           struct index_entry *entry_out,
+                                           struct base_entry *entry_out,
                                            struct stele_error *error)
 {
     return stand(cursor, sim_map_lower(cursor->reader->map, key) - 1, entry_out,
@@ -364,7 +364,7 @@ enum stele_status index_cursor_seek_before(struct index_cursor *cursor,
 }
 
 static enum stele_status move(struct index_cursor *cursor, uint32_t step,
-                              struct index_entry *entry_out,
+                              struct base_entry *entry_out,
                               struct stele_error *error)
 {
     if (!cursor->positioned) {
@@ -374,14 +374,14 @@ static enum stele_status move(struct index_cursor *cursor, uint32_t step,
 }
 
 enum stele_status index_cursor_next(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
     return move(cursor, 1, entry_out, error);
 }
 
 enum stele_status index_cursor_prev(struct index_cursor *cursor,
-                                    struct index_entry *entry_out,
+                                    struct base_entry *entry_out,
                                     struct stele_error *error)
 {
     return move(cursor, UINT32_MAX, entry_out, error);

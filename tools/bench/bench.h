@@ -78,6 +78,7 @@ extern const struct bench_workload workload_batch_delete;
 extern const struct bench_workload workload_prefix_delete;
 extern const struct bench_workload workload_threads;
 extern const struct bench_workload workload_open;
+extern const struct bench_workload workload_reads;
 extern const struct bench_workload workload_rebuild;
 extern const struct bench_workload workload_steady;
 

@@ -42,8 +42,8 @@ static const char usage[] =
 
 static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
-    &workload_threads, &workload_open,         &workload_rebuild,
-    &workload_steady,
+    &workload_threads, &workload_reads,        &workload_open,
+    &workload_rebuild, &workload_steady,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 

@@ -2,6 +2,7 @@
 #include "tools/bench/stats.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,15 @@ void stats_add(struct stats *stats, const char *name, double value)
         strcpy(series->name, name);
     }
     samples_add(&series->samples, value);
+}
+
+void stats_add_point(struct stats *stats, const char *what, const char *line,
+                     uint64_t x, double value)
+{
+    char name[2 * SERIES_NAME_BYTES];
+
+    snprintf(name, sizeof name, "%s@%s#%" PRIu64, what, line, x);
+    stats_add(stats, name, value);
 }
 
 bool stats_has(const struct stats *stats, const char *name)

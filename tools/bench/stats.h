@@ -29,6 +29,9 @@ struct stats {
 };
 
 void stats_add(struct stats *stats, const char *name, double value);
+/* To "what@line#x". */
+void stats_add_point(struct stats *stats, const char *what, const char *line,
+                     uint64_t x, double value);
 bool stats_has(const struct stats *stats, const char *name);
 /* Dies if there is no such series. */
 double stats_median(const struct stats *stats, const char *name);

@@ -1,10 +1,12 @@
 /* tools/bench/store.c -- see tools/bench/store.h. */
 #include "tools/bench/store.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/must/must.h"
 
@@ -94,7 +96,7 @@ void bench_store_put_items(struct stele *store, const uint64_t *numbers,
     }
     stele_batch_destroy(batch);
     must(stele_sync(store, &error), &error);
-    must(stele_checkpoint(store, &error), &error);
+    bench_store_checkpoint(store);
 }
 
 static uint64_t memtable_bytes(struct stele *store)
@@ -119,6 +121,44 @@ void bench_store_half_fill(struct stele *store)
     }
     stele_batch_destroy(batch);
     must(stele_sync(store, &error), &error);
+}
+
+void bench_store_overwrite(struct stele *store, const char *keys,
+                           uint64_t count, uint64_t *next, uint64_t percent)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    while (memtable_bytes(store) < MEMTABLE_BYTES / 100 * percent) {
+        stele_batch_clear(batch);
+        for (uint64_t i = 0; i < FILL_BATCH_ITEMS; i++, ++*next) {
+            must(stele_batch_put(
+                     batch, item_table, keys + *next % count * ITEM_KEY_BYTES,
+                     ITEM_KEY_BYTES, item_value, ITEM_VALUE_BYTES, &error),
+                 &error);
+        }
+        must(stele_commit(store, batch, STELE_RELAXED, NULL, &error), &error);
+    }
+    stele_batch_destroy(batch);
+    must(stele_sync(store, &error), &error);
+}
+
+void bench_store_checkpoint(struct stele *store)
+{
+    struct stele_error error = {0};
+
+    must(stele_checkpoint(store, &error), &error);
+}
+
+void bench_directory(const char *parent, const char *name,
+                     char path_out[BENCH_PATH_BYTES])
+{
+    if (snprintf(path_out, BENCH_PATH_BYTES, "%s/%s", parent, name) >=
+            BENCH_PATH_BYTES ||
+        mkdir(path_out, 0700) != 0) {
+        die("%s/%s: %s", parent, name, strerror(errno));
+    }
 }
 
 /* xorshift64* */

@@ -31,6 +31,20 @@ void bench_store_put_items(struct stele *store, const uint64_t *numbers,
 /* Put other keys until the memtable is half full. */
 void bench_store_half_fill(struct stele *store);
 
+/* Put the items with these keys, ITEM_KEY_BYTES each, from number *next on (and from the
+ * first again behind the last), until the memtable is so full; *next goes on. */
+void bench_store_overwrite(struct stele *store, const char *keys,
+                           uint64_t count, uint64_t *next, uint64_t percent);
+
+/* The memtable is empty then. */
+void bench_store_checkpoint(struct stele *store);
+
+enum { BENCH_PATH_BYTES = 4096 };
+
+/* Make parent/name. */
+void bench_directory(const char *parent, const char *name,
+                     char path_out[BENCH_PATH_BYTES]);
+
 /* `count` different numbers below `range`, in random order. */
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
                     uint64_t *seed);

@@ -96,10 +96,8 @@ static void measure(struct batch_delete *self, uint64_t ops,
 static void add_median(struct stats *stats, const char *line, uint64_t ops,
                        struct samples *samples)
 {
-    char name[SERIES_NAME_BYTES];
-
-    snprintf(name, sizeof name, "batch_delete@%s#%" PRIu64, line, ops);
-    stats_add(stats, name, samples_percentile(samples, 50));
+    stats_add_point(stats, "batch_delete", line, ops,
+                    samples_percentile(samples, 50));
     samples_free(samples);
 }
 

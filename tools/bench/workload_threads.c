@@ -121,12 +121,12 @@ static void threads_round(void *workload, struct stats *stats)
     const struct threads *threads = workload;
 
     for (size_t i = 0; i < THREAD_COUNTS; i++) {
-        char name[64];
+        const size_t count = thread_counts[i];
 
-        snprintf(name, sizeof name, "threads@stele#%zu", thread_counts[i]);
-        stats_add(stats, name, run(threads, thread_counts[i], commit_to_store));
-        snprintf(name, sizeof name, "threads@bare_log#%zu", thread_counts[i]);
-        stats_add(stats, name, run(threads, thread_counts[i], commit_to_floor));
+        stats_add_point(stats, "threads", "stele", count,
+                        run(threads, count, commit_to_store));
+        stats_add_point(stats, "threads", "bare_log", count,
+                        run(threads, count, commit_to_floor));
     }
 }
 
