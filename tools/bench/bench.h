@@ -31,6 +31,11 @@ struct bench_size {
     uint64_t open_items;       /* In the index of the larger store. */
     uint64_t open_tail;        /* Records that are not. */
     uint64_t steady_log_bytes; /* A tenth of what is written. */
+    /* Of a window in which latencies are watched, at least: */
+    uint64_t impact_ms;
+    uint64_t impact_reads;  /* In a round, of each kind of window. */
+    uint64_t impact_cycles; /* Batches, checkpoints and snapshots in it. */
+    uint64_t impact_batch_items;
 };
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
@@ -81,5 +86,6 @@ extern const struct bench_workload workload_open;
 extern const struct bench_workload workload_reads;
 extern const struct bench_workload workload_rebuild;
 extern const struct bench_workload workload_steady;
+extern const struct bench_workload workload_impact;
 
 #endif

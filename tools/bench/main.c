@@ -43,7 +43,7 @@ static const char usage[] =
 static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
     &workload_threads, &workload_reads,        &workload_open,
-    &workload_rebuild, &workload_steady,
+    &workload_rebuild, &workload_steady,       &workload_impact,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -56,6 +56,10 @@ static const struct bench_size full_size = {
     .open_items = 1000000,
     .open_tail = 10000,
     .steady_log_bytes = 64 << 20,
+    .impact_ms = 2000,
+    .impact_reads = 250000,
+    .impact_cycles = 3,
+    .impact_batch_items = 10000,
 };
 
 static const struct bench_size quick_size = {
@@ -68,6 +72,10 @@ static const struct bench_size quick_size = {
     .open_items = 10000,
     .open_tail = 500,
     .steady_log_bytes = 256 << 10,
+    .impact_ms = 20,
+    .impact_reads = 1000,
+    .impact_cycles = 1,
+    .impact_batch_items = 1000,
 };
 
 static void print_usage(FILE *file)

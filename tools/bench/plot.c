@@ -77,7 +77,8 @@ static void write_script(FILE *script, const struct bench_plot *plot,
             "set output '%s/%s.svg'\n"
             "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n"
             "set logscale xy\nset format x '%%.0s%%c'\n"
-            "set format y '%%.0s%%c'\nset grid\nset offsets 0.05, 0.05\n"
+            "set format y '%%.0s%%c'\nset grid\nset offsets graph 0.05, graph "
+            "0.05\n"
             "set key outside right top\n",
             directory, plot->file, plot->title, plot->x_label, plot->y_label);
     for (size_t i = 0; i < lines->count; i++) {

@@ -163,7 +163,7 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
 
 /* ---- Series ------------------------------------------------------------------------ */
 
-enum { NAMES_MAX = 32 };
+enum { NAMES_MAX = 128 };
 
 /* Different names, in the order in which they came. */
 struct names {

@@ -63,6 +63,26 @@ void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number)
     snprintf(key, ITEM_KEY_BYTES + 1, "item/%035" PRIu64, number);
 }
 
+static void put_item(struct stele_batch *batch, const char *table,
+                     uint64_t number)
+{
+    struct stele_error error = {0};
+    char key[ITEM_KEY_BYTES + 1];
+
+    item_key(key, number);
+    must(stele_batch_put(batch, table, key, ITEM_KEY_BYTES, item_value,
+                         ITEM_VALUE_BYTES, &error),
+         &error);
+}
+
+void bench_batch_put_items(struct stele_batch *batch, const char *table,
+                           const uint64_t *numbers, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        put_item(batch, table, numbers[i]);
+    }
+}
+
 static void put_items(struct stele *store, struct stele_batch *batch,
                       const char *table, const uint64_t *numbers,
                       uint64_t first, uint64_t count)
@@ -71,12 +91,7 @@ static void put_items(struct stele *store, struct stele_batch *batch,
 
     stele_batch_clear(batch);
     for (uint64_t i = first; i < first + count; i++) {
-        char key[ITEM_KEY_BYTES + 1];
-
-        item_key(key, numbers == NULL ? i : numbers[i]);
-        must(stele_batch_put(batch, table, key, ITEM_KEY_BYTES, item_value,
-                             ITEM_VALUE_BYTES, &error),
-             &error);
+        put_item(batch, table, numbers == NULL ? i : numbers[i]);
     }
     must(stele_commit(store, batch, STELE_RELAXED, NULL, &error), &error);
 }
@@ -99,13 +114,13 @@ void bench_store_put_items(struct stele *store, const uint64_t *numbers,
     bench_store_checkpoint(store);
 }
 
-static uint64_t memtable_bytes(struct stele *store)
+struct stele_stats bench_store_stats(struct stele *store)
 {
     struct stele_stats stats = {.size = sizeof stats};
     struct stele_error error = {0};
 
     must(stele_stats(store, &stats, &error), &error);
-    return stats.memtable_bytes;
+    return stats;
 }
 
 void bench_store_half_fill(struct stele *store)
@@ -115,7 +130,7 @@ void bench_store_half_fill(struct stele *store)
     uint64_t first = 0;
 
     must(stele_batch_create(&batch, &error), &error);
-    while (memtable_bytes(store) < MEMTABLE_BYTES / 2) {
+    while (bench_store_stats(store).memtable_bytes < MEMTABLE_BYTES / 2) {
         put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS);
         first += FILL_BATCH_ITEMS;
     }
@@ -130,7 +145,8 @@ void bench_store_overwrite(struct stele *store, const char *keys,
     struct stele_batch *batch;
 
     must(stele_batch_create(&batch, &error), &error);
-    while (memtable_bytes(store) < MEMTABLE_BYTES / 100 * percent) {
+    while (bench_store_stats(store).memtable_bytes <
+           MEMTABLE_BYTES / 100 * percent) {
         stele_batch_clear(batch);
         for (uint64_t i = 0; i < FILL_BATCH_ITEMS; i++, ++*next) {
             must(stele_batch_put(
@@ -170,6 +186,11 @@ static uint64_t next_random(uint64_t *seed)
     return *seed * UINT64_C(2685821657736338717);
 }
 
+uint64_t random_number(uint64_t range, uint64_t *seed)
+{
+    return next_random(seed) % range;
+}
+
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
                     uint64_t *seed)
 {
@@ -182,7 +203,7 @@ void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
         all[i] = i;
     }
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t other = i + next_random(seed) % (range - i);
+        const uint64_t other = i + random_number(range - i, seed);
 
         numbers[i] = all[other];
         all[other] = all[i];

@@ -23,6 +23,10 @@ void bench_store_close(struct stele *store);
 /* item/000...number */
 void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number);
 
+/* Add puts of the items with these numbers to a batch. */
+void bench_batch_put_items(struct stele_batch *batch, const char *table,
+                           const uint64_t *numbers, uint64_t count);
+
 /* Put the items with these numbers (NULL: 0 to count - 1), durably in the end,
  * and bring the index up to date. */
 void bench_store_put_items(struct stele *store, const uint64_t *numbers,
@@ -44,6 +48,10 @@ enum { BENCH_PATH_BYTES = 4096 };
 /* Make parent/name. */
 void bench_directory(const char *parent, const char *name,
                      char path_out[BENCH_PATH_BYTES]);
+struct stele_stats bench_store_stats(struct stele *store);
+
+/* A number below `range`. The seed is not 0. */
+uint64_t random_number(uint64_t range, uint64_t *seed);
 
 /* `count` different numbers below `range`, in random order. */
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,

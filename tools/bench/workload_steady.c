@@ -41,15 +41,6 @@ static void *steady_start(const char *directory, const struct bench_size *size)
     return self;
 }
 
-static struct stele_stats stats_of(struct stele *store)
-{
-    struct stele_stats found = {.size = sizeof found};
-    struct stele_error error = {0};
-
-    must(stele_stats(store, &found, &error), &error);
-    return found;
-}
-
 static void write_at_random(struct steady_workload *self, struct stele *store)
 {
     uint64_t numbers[BATCH_ITEMS];
@@ -57,7 +48,7 @@ static void write_at_random(struct steady_workload *self, struct stele *store)
     struct stele_batch *batch;
 
     must(stele_batch_create(&batch, &error), &error);
-    while (stats_of(store).log_bytes_written < self->log_bytes) {
+    while (bench_store_stats(store).log_bytes_written < self->log_bytes) {
         stele_batch_clear(batch);
         for (uint64_t i = 0; i < BATCH_ITEMS; i++) {
             char key[ITEM_KEY_BYTES + 1];
@@ -115,7 +106,7 @@ static uint64_t allowed(struct stele *store)
     }
     return counted_index_bytes + 3 * snapshot +
            2 * (snapshot > TRIGGER_LEAST ? snapshot : TRIGGER_LEAST) +
-           4 * TRIGGER_LEAST + 3 * stats_of(store).segment_bytes;
+           4 * TRIGGER_LEAST + 3 * bench_store_stats(store).segment_bytes;
 }
 
 static void steady_round(void *workload, struct stats *stats)
@@ -128,7 +119,7 @@ static void steady_round(void *workload, struct stats *stats)
     stats_add(stats, "steady.bytes", (double)counted_bytes);
     stats_add(stats, "steady.allowed", (double)allowed(store));
     stats_add(stats, "steady.snapshots",
-              (double)stats_of(store).snapshots_taken);
+              (double)bench_store_stats(store).snapshots_taken);
     bench_store_close(store);
 }
 
