@@ -36,6 +36,7 @@ struct bench_size {
     uint64_t impact_reads;  /* In a round, of each kind of window. */
     uint64_t impact_cycles; /* Batches, checkpoints and snapshots in it. */
     uint64_t impact_batch_items;
+    uint64_t bytes_items; /* That are put while bytes are counted. */
 };
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
@@ -87,5 +88,6 @@ extern const struct bench_workload workload_reads;
 extern const struct bench_workload workload_rebuild;
 extern const struct bench_workload workload_steady;
 extern const struct bench_workload workload_impact;
+extern const struct bench_workload workload_bytes;
 
 #endif

@@ -6,7 +6,6 @@
  * 3. Report the ratios of the medians; exit with 1 if a bar is missed.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +15,9 @@
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
+#include "tools/bench/bytes_job.h"
 #include "tools/bench/plot.h"
+#include "tools/bench/remove_tree.h"
 #include "tools/bench/report.h"
 #include "tools/must/must.h"
 
@@ -44,6 +45,7 @@ static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
     &workload_threads, &workload_reads,        &workload_open,
     &workload_rebuild, &workload_steady,       &workload_impact,
+    &workload_bytes,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -60,6 +62,7 @@ static const struct bench_size full_size = {
     .impact_reads = 250000,
     .impact_cycles = 3,
     .impact_batch_items = 10000,
+    .bytes_items = 100000,
 };
 
 static const struct bench_size quick_size = {
@@ -76,6 +79,7 @@ static const struct bench_size quick_size = {
     .impact_reads = 1000,
     .impact_cycles = 1,
     .impact_batch_items = 1000,
+    .bytes_items = 2000,
 };
 
 static void print_usage(FILE *file)
@@ -100,19 +104,10 @@ struct request {
 
 static char directory[4096];
 
-static int remove_entry(const char *path, const struct stat *info, int type,
-                        struct FTW *where)
-{
-    (void)info;
-    (void)type;
-    (void)where;
-    return remove(path);
-}
-
 /* At exit, also from die(). */
 static void remove_directory(void)
 {
-    (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    remove_tree(directory);
 }
 
 static void make_directory(const char *parent)
@@ -263,6 +258,9 @@ int main(int argc, char **argv)
     unsigned missed;
     int option;
 
+    if (argc > 1 && strcmp(argv[1], bytes_job_verb) == 0) {
+        return bytes_job_main(argc - 2, argv + 2);
+    }
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case OPTION_ROUNDS:

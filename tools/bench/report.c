@@ -10,7 +10,8 @@
 
 /* A ratio with its numbers. */
 struct found {
-    bool measured;                 /* False: nothing to stand over. */
+    bool stele_measured; /* False: its workload could not be run here. */
+    bool measured;       /* And there is something to stand over. */
     char floor[SERIES_NAME_BYTES]; /* What it stands over; "": a constant. */
     double stele;
     double below;
@@ -50,8 +51,12 @@ static void find_rival(const struct bench_ratio *ratio,
 static struct found find(const struct bench_ratio *ratio,
                          const struct stats *stats, bool bars)
 {
-    struct found found = {.stele = stats_median(stats, ratio->stele)};
+    struct found found = {.stele_measured = stats_has(stats, ratio->stele)};
 
+    if (!found.stele_measured) {
+        return found;
+    }
+    found.stele = stats_median(stats, ratio->stele);
     if (ratio->rivals != NULL) {
         find_rival(ratio, stats, &found);
         found.measured = found.floor[0] != '\0';
@@ -101,6 +106,11 @@ unsigned report_ratios(FILE *file, const struct bench_workload *workload,
         char spread[64];
 
         fprintf(file, "%-62s", ratio->what);
+        if (!found.stele_measured) {
+            fprintf(file, " %10s %10s %-4s  not measured\n", "-", "-",
+                    ratio->unit);
+            continue;
+        }
         print_number(file, found.stele);
         if (!found.measured) {
             fprintf(file, " %10s %-4s  none of them is installed\n", "-",
@@ -136,10 +146,13 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
         const struct found found = find(ratio, stats, bars);
 
         fprintf(file,
-                "{\"what\":\"%s\",\"series\":\"%s\",\"stele\":%.3f,"
-                "\"unit\":\"%s\",\"direction\":\"%s\"",
-                ratio->what, ratio->stele, found.stele, ratio->unit,
+                "{\"what\":\"%s\",\"series\":\"%s\",\"unit\":\"%s\","
+                "\"direction\":\"%s\"",
+                ratio->what, ratio->stele, ratio->unit,
                 ratio->direction == BENCH_AT_MOST ? "at_most" : "at_least");
+        if (found.stele_measured) {
+            fprintf(file, ",\"stele\":%.3f", found.stele);
+        }
         if (found.measured) {
             fprintf(file,
                     ",\"floor\":%.3f,\"ratio\":%.4f,\"ratio_least\":%.4f,"

@@ -23,7 +23,8 @@ const char item_value[ITEM_VALUE_BYTES] =
     "\"topicFilterType\":\"SINGLE_TAG\",\"topicName\":\"item\","
     "\"topicSysFlag\":0,\"writeQueueNums\":8}";
 
-static struct stele *open_in(const char *directory, enum stele_open_mode mode)
+static struct stele *open_in(const char *directory, enum stele_open_mode mode,
+                             uint64_t segment_bytes)
 {
     struct stele_options options;
     struct stele_error error = {0};
@@ -32,7 +33,7 @@ static struct stele *open_in(const char *directory, enum stele_open_mode mode)
 
     stele_options_init(&options);
     options.mode = mode;
-    options.segment_bytes = SEGMENT_BYTES;
+    options.segment_bytes = segment_bytes;
     options.memtable_bytes = MEMTABLE_BYTES;
     /* The rounds say when: none in the middle of a measurement. */
     options.idle_checkpoint_ms = 3600 * 1000;
@@ -43,12 +44,19 @@ static struct stele *open_in(const char *directory, enum stele_open_mode mode)
 
 struct stele *bench_store_create(const char *directory)
 {
-    return open_in(directory, STELE_OPEN_CREATE_NEW);
+    return bench_store_create_sized(directory, SEGMENT_BYTES);
+}
+
+struct stele *bench_store_create_sized(const char *directory,
+                                       uint64_t segment_bytes)
+{
+    return open_in(directory, STELE_OPEN_CREATE_NEW, segment_bytes);
 }
 
 struct stele *bench_store_open(const char *directory)
 {
-    return open_in(directory, STELE_OPEN_EXISTING);
+    /* The length that it was made with stays. */
+    return open_in(directory, STELE_OPEN_EXISTING, SEGMENT_BYTES);
 }
 
 void bench_store_close(struct stele *store)
@@ -60,7 +68,7 @@ void bench_store_close(struct stele *store)
 
 void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number)
 {
-    snprintf(key, ITEM_KEY_BYTES + 1, "item/%035" PRIu64, number);
+    snprintf(key, ITEM_KEY_BYTES + 1, ITEM_PREFIX "%035" PRIu64, number);
 }
 
 static void put_item(struct stele_batch *batch, const char *table,
@@ -85,7 +93,8 @@ void bench_batch_put_items(struct stele_batch *batch, const char *table,
 
 static void put_items(struct stele *store, struct stele_batch *batch,
                       const char *table, const uint64_t *numbers,
-                      uint64_t first, uint64_t count)
+                      uint64_t first, uint64_t count,
+                      enum stele_durability durability)
 {
     struct stele_error error = {0};
 
@@ -93,7 +102,7 @@ static void put_items(struct stele *store, struct stele_batch *batch,
     for (uint64_t i = first; i < first + count; i++) {
         put_item(batch, table, numbers == NULL ? i : numbers[i]);
     }
-    must(stele_commit(store, batch, STELE_RELAXED, NULL, &error), &error);
+    must(stele_commit(store, batch, durability, NULL, &error), &error);
 }
 
 void bench_store_put_items(struct stele *store, const uint64_t *numbers,
@@ -107,11 +116,66 @@ void bench_store_put_items(struct stele *store, const uint64_t *numbers,
         const uint64_t left = count - first;
 
         put_items(store, batch, item_table, numbers, first,
-                  left < LOAD_BATCH_ITEMS ? left : LOAD_BATCH_ITEMS);
+                  left < LOAD_BATCH_ITEMS ? left : LOAD_BATCH_ITEMS,
+                  STELE_RELAXED);
     }
     stele_batch_destroy(batch);
     must(stele_sync(store, &error), &error);
     bench_store_checkpoint(store);
+}
+
+void bench_store_commit_puts(struct stele *store, const uint64_t *numbers,
+                             uint64_t count)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    put_items(store, batch, item_table, numbers, 0, count, STELE_DURABLE);
+    stele_batch_destroy(batch);
+}
+
+void bench_store_commit_deletes(struct stele *store, const uint64_t *numbers,
+                                uint64_t count)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    for (uint64_t i = 0; i < count; i++) {
+        char key[ITEM_KEY_BYTES + 1];
+
+        item_key(key, numbers[i]);
+        must(stele_batch_delete(batch, item_table, key, ITEM_KEY_BYTES, &error),
+             &error);
+    }
+    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
+    stele_batch_destroy(batch);
+}
+
+void bench_store_delete_all(struct stele *store)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    must(stele_batch_delete_prefix(batch, item_table, ITEM_PREFIX,
+                                   sizeof ITEM_PREFIX - 1, &error),
+         &error);
+    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
+    stele_batch_destroy(batch);
+}
+
+uint64_t bench_store_items(struct stele *store)
+{
+    struct stele_error error = {0};
+    struct stele_view *view;
+    uint64_t count;
+
+    must(stele_view_open(store, &view, &error), &error);
+    must(stele_table_count(view, item_table, &count, &error), &error);
+    stele_view_close(view);
+    return count;
 }
 
 struct stele_stats bench_store_stats(struct stele *store)
@@ -123,6 +187,11 @@ struct stele_stats bench_store_stats(struct stele *store)
     return stats;
 }
 
+uint64_t bench_store_commits(struct stele *store)
+{
+    return bench_store_stats(store).records_written;
+}
+
 void bench_store_half_fill(struct stele *store)
 {
     struct stele_error error = {0};
@@ -131,7 +200,8 @@ void bench_store_half_fill(struct stele *store)
 
     must(stele_batch_create(&batch, &error), &error);
     while (bench_store_stats(store).memtable_bytes < MEMTABLE_BYTES / 2) {
-        put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS);
+        put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS,
+                  STELE_RELAXED);
         first += FILL_BATCH_ITEMS;
     }
     stele_batch_destroy(batch);

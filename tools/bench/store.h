@@ -12,10 +12,14 @@
 enum { ITEM_KEY_BYTES = 40, ITEM_VALUE_BYTES = 200 };
 
 extern const char item_table[];
+#define ITEM_PREFIX "item/" /* Of every item's key. */
 extern const char item_value[ITEM_VALUE_BYTES];
 
 /* A new store in directory/store, with segments that hold the largest batch. */
 struct stele *bench_store_create(const char *directory);
+/* The same with segments of this length. */
+struct stele *bench_store_create_sized(const char *directory,
+                                       uint64_t segment_bytes);
 /* The same one again. */
 struct stele *bench_store_open(const char *directory);
 void bench_store_close(struct stele *store);
@@ -31,6 +35,18 @@ void bench_batch_put_items(struct stele_batch *batch, const char *table,
  * and bring the index up to date. */
 void bench_store_put_items(struct stele *store, const uint64_t *numbers,
                            uint64_t count);
+
+/* One durable commit each: of puts or deletes of the items with these numbers, of a
+ * delete of all items by their prefix. */
+void bench_store_commit_puts(struct stele *store, const uint64_t *numbers,
+                             uint64_t count);
+void bench_store_commit_deletes(struct stele *store, const uint64_t *numbers,
+                                uint64_t count);
+void bench_store_delete_all(struct stele *store);
+
+/* Items in it; batches that this handle committed. */
+uint64_t bench_store_items(struct stele *store);
+uint64_t bench_store_commits(struct stele *store);
 
 /* Put other keys until the memtable is half full. */
 void bench_store_half_fill(struct stele *store);

@@ -27,21 +27,9 @@ static void *prefix_delete_start(const char *directory,
     return self;
 }
 
-static uint64_t items_left(struct stele *store)
-{
-    struct stele_error error = {0};
-    struct stele_view *view;
-    uint64_t count;
-
-    must(stele_view_open(store, &view, &error), &error);
-    must(stele_table_count(view, item_table, &count, &error), &error);
-    stele_view_close(view);
-    return count;
-}
-
 static void must_be_left(struct stele *store, uint64_t expected)
 {
-    const uint64_t left = items_left(store);
+    const uint64_t left = bench_store_items(store);
 
     if (left != expected) {
         die("%" PRIu64 " items in the table, not %" PRIu64, left, expected);
@@ -50,15 +38,9 @@ static void must_be_left(struct stele *store, uint64_t expected)
 
 static double delete_all_us(struct stele *store)
 {
-    struct stele_error error = {0};
-    struct stele_batch *batch;
     const uint64_t start_ns = clock_ns();
 
-    must(stele_batch_create(&batch, &error), &error);
-    must(stele_batch_delete_prefix(batch, item_table, "item/", 5, &error),
-         &error);
-    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
-    stele_batch_destroy(batch);
+    bench_store_delete_all(store);
     return (double)(clock_ns() - start_ns) / 1e3;
 }
 

@@ -1,6 +1,6 @@
 /*
  * tools/bench/workload_reads.c -- point gets and ordered scans inside one view, in
- * turns with the same reads of a bare LMDB that holds the same entries.
+ * turns with the same reads of a bare LMDB that holds the same items.
  *
  * The index has all items. The memtable is empty, or holds newer versions of items
  * chosen at random: half of what fits, or all but a twentieth. Gets are of all items
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bench/bare_lmdb.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/lmdb_reads.h"
 #include "tools/bench/reader.h"
 #include "tools/bench/store.h"
 #include "tools/must/must.h"
@@ -28,7 +28,7 @@ enum { TURNS = 5 }; /* In a round, of which the median counts. */
 struct pair {
     const char *suffix; /* Of the series' names. */
     struct stele *store;
-    struct lmdb_reads *lmdb;
+    struct bare_lmdb *lmdb;
     char *key_bytes;
     struct reader_keys keys; /* In random order. */
     uint64_t overwritten;    /* So many of them, from the first on. */
@@ -39,6 +39,17 @@ struct reads {
     struct pair small;
     struct pair large;
 };
+
+static void fill_lmdb(struct bare_lmdb *lmdb, uint64_t items)
+{
+    uint64_t *numbers = must_have(malloc(items * sizeof numbers[0]));
+
+    for (uint64_t i = 0; i < items; i++) {
+        numbers[i] = i;
+    }
+    bare_lmdb_put(lmdb, numbers, items);
+    free(numbers);
+}
 
 static void make_keys(struct pair *pair, uint64_t items)
 {
@@ -63,8 +74,9 @@ static void pair_start(struct pair *pair, const char *parent,
     pair->suffix = suffix;
     pair->seed = 3;
     pair->store = bench_store_create(directory);
-    pair->lmdb = lmdb_reads_create(directory, items);
+    pair->lmdb = bare_lmdb_open(directory);
     bench_store_put_items(pair->store, NULL, items);
+    fill_lmdb(pair->lmdb, items);
     make_keys(pair, items);
 }
 
@@ -114,8 +126,8 @@ static void measure(const struct pair *pair, const char *line,
     for (int turn = 0; turn < TURNS; turn++) {
         samples_add(&stele, reader_run(&stele_reader, pair->store, of->threads,
                                        keys, of->touch_only));
-        samples_add(&lmdb, reader_run(&lmdb_reader, pair->lmdb, of->threads,
-                                      keys, of->touch_only));
+        samples_add(&lmdb, reader_run(&bare_lmdb_reader, pair->lmdb,
+                                      of->threads, keys, of->touch_only));
     }
     snprintf(floor, sizeof floor, "lmdb_beside_%s", line);
     add(stats, pair, of, line, &stele);
@@ -157,7 +169,7 @@ static void reads_round(void *workload, struct stats *stats)
 static void pair_finish(struct pair *pair)
 {
     bench_store_close(pair->store);
-    lmdb_reads_destroy(pair->lmdb);
+    bare_lmdb_close(pair->lmdb);
     free(pair->key_bytes);
 }
 

@@ -1,0 +1,217 @@
+/* tools/bench/bare_lmdb.c -- see tools/bench/bare_lmdb.h. */
+#include "tools/bench/bare_lmdb.h"
+
+#include <errno.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/bench/store.h"
+#include "tools/must/must.h"
+
+enum {
+    DIRECTORY_BYTES = 4096,
+    TABLE_BYTES = sizeof "items", /* The 0x00 is what stands between. */
+    KEY_BYTES = TABLE_BYTES + ITEM_KEY_BYTES,
+};
+
+#define MAP_BYTES ((size_t)64 << 30)
+
+struct bare_lmdb {
+    MDB_env *environment;
+    MDB_dbi items;
+};
+
+static void must_lmdb(int result)
+{
+    if (result != MDB_SUCCESS) {
+        die("LMDB: %s", mdb_strerror(result));
+    }
+}
+
+static MDB_txn *begin(struct bare_lmdb *lmdb)
+{
+    MDB_txn *transaction;
+
+    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, 0, &transaction));
+    return transaction;
+}
+
+struct bare_lmdb *bare_lmdb_open(const char *directory)
+{
+    struct bare_lmdb *lmdb = must_have(calloc(1, sizeof *lmdb));
+    char path[DIRECTORY_BYTES + 16];
+    MDB_txn *transaction;
+
+    snprintf(path, sizeof path, "%s/lmdb", directory);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        die("%s: %s", path, strerror(errno));
+    }
+    must_lmdb(mdb_env_create(&lmdb->environment));
+    must_lmdb(mdb_env_set_mapsize(lmdb->environment, MAP_BYTES));
+    must_lmdb(mdb_env_open(lmdb->environment, path, MDB_NOTLS, 0600));
+    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, MDB_RDONLY, &transaction));
+    must_lmdb(mdb_dbi_open(transaction, NULL, 0, &lmdb->items));
+    must_lmdb(mdb_txn_commit(transaction));
+    return lmdb;
+}
+
+/* `buffer` holds it. */
+static MDB_val key_of(char buffer[KEY_BYTES + 1], uint64_t number)
+{
+    memcpy(buffer, item_table, TABLE_BYTES);
+    item_key(buffer + TABLE_BYTES, number);
+    return (MDB_val){.mv_size = KEY_BYTES, .mv_data = buffer};
+}
+
+void bare_lmdb_put(struct bare_lmdb *lmdb, const uint64_t *numbers,
+                   uint64_t count)
+{
+    MDB_txn *transaction = begin(lmdb);
+
+    for (uint64_t i = 0; i < count; i++) {
+        char buffer[KEY_BYTES + 1];
+        MDB_val key = key_of(buffer, numbers[i]);
+        MDB_val value = {.mv_size = ITEM_VALUE_BYTES,
+                         .mv_data = (void *)(uintptr_t)item_value};
+
+        must_lmdb(mdb_put(transaction, lmdb->items, &key, &value, 0));
+    }
+    must_lmdb(mdb_txn_commit(transaction));
+}
+
+void bare_lmdb_delete(struct bare_lmdb *lmdb, const uint64_t *numbers,
+                      uint64_t count)
+{
+    MDB_txn *transaction = begin(lmdb);
+
+    for (uint64_t i = 0; i < count; i++) {
+        char buffer[KEY_BYTES + 1];
+        MDB_val key = key_of(buffer, numbers[i]);
+
+        must_lmdb(mdb_del(transaction, lmdb->items, &key, NULL));
+    }
+    must_lmdb(mdb_txn_commit(transaction));
+}
+
+void bare_lmdb_delete_prefix(struct bare_lmdb *lmdb)
+{
+    const size_t prefix_bytes = TABLE_BYTES + sizeof ITEM_PREFIX - 1;
+    MDB_txn *transaction = begin(lmdb);
+    char prefix[KEY_BYTES + 1];
+    MDB_val key = key_of(prefix, 0);
+    MDB_cursor *cursor;
+    MDB_val value;
+    int result;
+
+    key.mv_size = prefix_bytes;
+    must_lmdb(mdb_cursor_open(transaction, lmdb->items, &cursor));
+    result = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    while (result == MDB_SUCCESS && key.mv_size >= prefix_bytes &&
+           memcmp(key.mv_data, prefix, prefix_bytes) == 0) {
+        must_lmdb(mdb_cursor_del(cursor, 0));
+        result = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    }
+    if (result != MDB_NOTFOUND) {
+        must_lmdb(result);
+    }
+    mdb_cursor_close(cursor);
+    must_lmdb(mdb_txn_commit(transaction));
+}
+
+uint64_t bare_lmdb_count(struct bare_lmdb *lmdb)
+{
+    MDB_stat found;
+
+    must_lmdb(mdb_env_stat(lmdb->environment, &found));
+    return found.ms_entries;
+}
+
+uint64_t bare_lmdb_commits(struct bare_lmdb *lmdb)
+{
+    MDB_envinfo found;
+
+    must_lmdb(mdb_env_info(lmdb->environment, &found));
+    return found.me_last_txnid;
+}
+
+void bare_lmdb_close(struct bare_lmdb *lmdb)
+{
+    mdb_env_close(lmdb->environment);
+    free(lmdb);
+}
+
+/* ---- Reading ------------------------------------------------------------------ */
+
+struct lmdb_view {
+    MDB_txn *txn;
+    MDB_dbi dbi;
+};
+
+static void *open_view(void *source)
+{
+    const struct bare_lmdb *lmdb = source;
+    struct lmdb_view *view = must_have(calloc(1, sizeof *view));
+
+    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, MDB_RDONLY, &view->txn));
+    view->dbi = lmdb->items;
+    return view;
+}
+
+static void take(MDB_val key, MDB_val stored, bool touch_only)
+{
+    reader_take((const char *)key.mv_data + TABLE_BYTES,
+                key.mv_size - TABLE_BYTES, stored.mv_data, stored.mv_size,
+                touch_only);
+}
+
+static void get(void *context, const struct reader_keys *keys, bool touch_only)
+{
+    const struct lmdb_view *view = context;
+    char key[KEY_BYTES];
+
+    memcpy(key, item_table, TABLE_BYTES);
+    for (uint64_t i = 0; i < keys->count; i++) {
+        MDB_val key_val = {KEY_BYTES, key};
+        MDB_val stored;
+
+        memcpy(key + TABLE_BYTES, keys->keys + i * ITEM_KEY_BYTES,
+               ITEM_KEY_BYTES);
+        must_lmdb(mdb_get(view->txn, view->dbi, &key_val, &stored));
+        take(key_val, stored, touch_only);
+    }
+}
+
+static uint64_t scan(void *context, bool touch_only)
+{
+    const struct lmdb_view *view = context;
+    MDB_cursor *cursor;
+    MDB_val key;
+    MDB_val stored;
+    uint64_t count = 0;
+
+    must_lmdb(mdb_cursor_open(view->txn, view->dbi, &cursor));
+    while (mdb_cursor_get(cursor, &key, &stored, MDB_NEXT) == 0) {
+        take(key, stored, touch_only);
+        count++;
+    }
+    mdb_cursor_close(cursor);
+    return count;
+}
+
+static void close_view(void *context)
+{
+    struct lmdb_view *view = context;
+
+    mdb_txn_abort(view->txn);
+    free(view);
+}
+
+const struct reader bare_lmdb_reader = {
+    .open = open_view,
+    .get = get,
+    .scan = scan,
+    .close = close_view,
+};

@@ -1,0 +1,19 @@
+/* tools/bench/remove_tree.c -- see tools/bench/remove_tree.h. */
+#include "tools/bench/remove_tree.h"
+
+#include <ftw.h>
+#include <stdio.h>
+
+static int remove_entry(const char *path, const struct stat *info, int type,
+                        struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+void remove_tree(const char *directory)
+{
+    (void)nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
