@@ -27,10 +27,9 @@
 #include "engine/store.h"
 
 enum {
-    PAGE_BYTES = 4096,
-    INLINE_VALUE_BYTES_MAX = 2000, /* Beyond, LMDB uses overflow pages. */
-    SWEPT_PER_PAGE = 4, /* Entries deleted for one page dirtied, at worst. */
-    SWEPT_PER_OP = 16,  /* For pacing: a swept entry is cheap. */
+    /* Entries of a sweep that cost a transaction as much as a dirty page does: pages that
+     * are emptied are not written. */
+    SWEPT_PER_PAGE = 64,
 };
 
 /* Where the walk stands: a value, so that a failed step can be rewound. */
@@ -91,6 +90,11 @@ enum stele_status checkpoint_create(struct index *index,
     memtable_iterator_seek(&checkpoint->walk.nodes, (struct bytes){"", 0});
     *checkpoint_out = checkpoint;
     return STELE_OK;
+}
+
+void checkpoint_limit_pages(struct checkpoint *checkpoint, uint64_t pages_max)
+{
+    checkpoint->pages_max = pages_max;
 }
 
 void checkpoint_destroy(struct checkpoint *checkpoint)
@@ -168,7 +172,7 @@ static enum stele_status row_hold(struct checkpoint *checkpoint,
 /* Bring one key to its newest version. */
 static enum stele_status apply_node(struct checkpoint *checkpoint,
                                     const struct memtable_node *node,
-                                    uint64_t *pages, struct stele_error *error)
+                                    struct stele_error *error)
 {
     const struct bytes key = memtable_node_key(node);
     const struct memtable_version *version =
@@ -189,7 +193,6 @@ static enum stele_status apply_node(struct checkpoint *checkpoint,
     }
     if (version->kind == MEMTABLE_TOUCH) {
         row->lsn = version->lsn;
-        ++*pages;
         return STELE_OK;
     }
     fragment = range_set_find(checkpoint->layer.ranges, key);
@@ -206,7 +209,6 @@ static enum stele_status apply_node(struct checkpoint *checkpoint,
     } else if (!present) {
         return STELE_OK;
     }
-    ++*pages;
     if (!present) {
         return index_writer_delete(checkpoint->writer, key, error);
     }
@@ -218,9 +220,6 @@ static enum stele_status apply_node(struct checkpoint *checkpoint,
     };
     row->row.count++;
     row->row.sum += after.check;
-    if (after.value.size > INLINE_VALUE_BYTES_MAX) {
-        *pages += after.value.size / PAGE_BYTES + 1;
-    }
     return index_writer_put(checkpoint->writer, key, &after, error);
 }
 
@@ -249,7 +248,7 @@ static void sweep_visit(void *context, struct bytes key,
  * the fragment's end, or as far as the budget goes. */
 static enum stele_status apply_fragment(struct checkpoint *checkpoint,
                                         struct bytes from, uint64_t pages_left,
-                                        uint64_t *pages, uint64_t *ops,
+                                        uint64_t *pages,
                                         struct stele_error *error)
 {
     struct walk *walk = &checkpoint->walk;
@@ -276,7 +275,6 @@ static enum stele_status apply_fragment(struct checkpoint *checkpoint,
         return status;
     }
     *pages += sweep.visits / SWEPT_PER_PAGE + 1;
-    *ops += sweep.visits / SWEPT_PER_OP;
     if (more) {
         memcpy(walk->from, next_key, next_key_bytes);
         walk->from_bytes = next_key_bytes;
@@ -296,10 +294,11 @@ static enum stele_status fill_transaction(struct checkpoint *checkpoint,
                                           struct stele_error *error)
 {
     struct walk *walk = &checkpoint->walk;
-    uint64_t pages = 0;
-    uint64_t ops = 0;
+    uint64_t pages_swept = 0;
 
-    for (; pages < checkpoint->pages_max && ops < ops_max; ops++) {
+    for (uint64_t ops = 0; ops < ops_max; ops++) {
+        const uint64_t pages =
+            pages_swept + index_writer_pages(checkpoint->writer);
         const struct memtable_node *node = walk->nodes.node;
         const bool in_range =
             walk->fragment < range_set_count(checkpoint->layer.ranges);
@@ -310,6 +309,9 @@ static enum stele_status fill_transaction(struct checkpoint *checkpoint,
             *done_out = true;
             return STELE_OK;
         }
+        if (pages >= checkpoint->pages_max) {
+            break;
+        }
         if (in_range && walk->from_bytes == 0) {
             from =
                 range_set_at(checkpoint->layer.ranges, walk->fragment)->first;
@@ -318,9 +320,9 @@ static enum stele_status fill_transaction(struct checkpoint *checkpoint,
                          bytes_compare(from, memtable_node_key(node)) < 0)) {
             status =
                 apply_fragment(checkpoint, from, checkpoint->pages_max - pages,
-                               &pages, &ops, error);
+                               &pages_swept, error);
         } else {
-            status = apply_node(checkpoint, node, &pages, error);
+            status = apply_node(checkpoint, node, error);
             memtable_iterator_next(&walk->nodes);
         }
         if (status != STELE_OK) {

@@ -39,6 +39,9 @@ enum stele_status checkpoint_create(struct index *index,
                                     struct stele_error *error) STELE_MUST_CHECK;
 void checkpoint_destroy(struct checkpoint *checkpoint); /* Accepts NULL. */
 
+/* From the next step on: dirty pages of a transaction, about. */
+void checkpoint_limit_pages(struct checkpoint *checkpoint, uint64_t pages_max);
+
 /*
  * One transaction of at most `ops_max` operations. *done_out: it was the last.
  * NO_SPACE, NO_MEMORY: nothing changed, the step may be tried again. Anything

@@ -114,20 +114,55 @@ void commit_write_hint(struct stele *store)
     }
 }
 
+/* What the base keeper has made for us, or NULL. */
+static struct memtable *take_spare(struct stele *store)
+{
+    struct memtable *spare;
+
+    mutex_lock(&store->keeper_mutex);
+    spare = store->spare;
+    store->spare = NULL;
+    mutex_unlock(&store->keeper_mutex);
+    return spare;
+}
+
+void commit_keep_spare(struct stele *store)
+{
+    struct memtable *fresh;
+    struct stele_error ignored; /* The leader makes its own then. */
+    bool wanted;
+
+    mutex_lock(&store->keeper_mutex);
+    wanted = store->spare == NULL;
+    mutex_unlock(&store->keeper_mutex);
+    if (!wanted ||
+        memtable_create(store->options.memtable_bytes, store->hash_seed, &fresh,
+                        &ignored) != STELE_OK) {
+        return;
+    }
+    mutex_lock(&store->keeper_mutex);
+    assert(store->spare == NULL); /* Nobody else makes one. */
+    store->spare = fresh;
+    mutex_unlock(&store->keeper_mutex);
+}
+
 /* An empty memtable, and the state to publish it with. */
-static enum stele_status allocate_active(const struct stele *store,
+static enum stele_status allocate_active(struct stele *store,
                                          struct memtable **fresh_out,
                                          struct state **next_out,
                                          struct stele_error *error)
 {
     struct state *next = state_allocate();
-    enum stele_status status;
+    enum stele_status status = STELE_OK;
 
     if (next == NULL) {
         return error_no_memory(error, "state");
     }
-    status = memtable_create(store->options.memtable_bytes, store->hash_seed,
-                             fresh_out, error);
+    *fresh_out = take_spare(store);
+    if (*fresh_out == NULL) {
+        status = memtable_create(store->options.memtable_bytes,
+                                 store->hash_seed, fresh_out, error);
+    }
     if (status != STELE_OK) {
         state_discard(next);
         return status;

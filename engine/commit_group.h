@@ -65,6 +65,10 @@ enum stele_status commit_sync_log(struct stele *store,
  * acknowledgement, so that they show everything acknowledged. */
 void commit_write_hint(struct stele *store);
 
+/* In the base keeper: have a memtable ready for the next freeze, so that the leader need
+ * not make one while others wait for it. */
+void commit_keep_spare(struct stele *store);
+
 /* Turn the active memtable into the frozen one, if there is none and there is
  * anything that the index does not have. */
 enum stele_status commit_freeze_active(struct stele *store, bool *frozen_out,

@@ -16,6 +16,9 @@ static void forsake_writing(struct stele *store)
         wal_writer_forsake(store->writer);
         state_publisher_forsake(&store->publisher);
     }
+    if (mutex_try_lock(&store->keeper_mutex)) {
+        memtable_unref(store->spare);
+    }
 }
 
 /* One thread at a time catches up, and replaces all that there is. */

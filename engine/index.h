@@ -186,6 +186,10 @@ enum stele_status index_writer_append(
     struct index_writer *writer, struct bytes key, struct bytes stored,
     struct stele_error *error) STELE_MUST_CHECK;
 
+/* Leaf and overflow pages that gets, puts and deletes have changed so far: an estimate,
+ * as LMDB does not tell, by where neighbouring entries lie. Sweeps are not in it. */
+uint64_t index_writer_pages(const struct index_writer *writer);
+
 /* Deleting what is not there is OK. */
 enum stele_status index_writer_delete(
     struct index_writer *writer, struct bytes key,

@@ -94,6 +94,9 @@ struct index_writer {
     MDB_cursor *cursor; /* NULL until needed, and after a deletion. */
     pthread_t thread;
     enum stele_status failed; /* OK, or what ended this transaction. */
+    uint64_t pages;           /* Changed, by estimate. */
+    uintptr_t page;           /* The last one of them, ... */
+    uintptr_t page_found;     /* ... and where the last get found its key. */
 };
 
 /* Every other key begins with the first byte of a table name, never 0x00. */
@@ -1207,6 +1210,27 @@ static void writer_drop_cursor(struct index_writer *writer)
     }
 }
 
+enum { PAGE_SHIFT = 12 };
+
+static uintptr_t page_of(const void *stored)
+{
+    return (uintptr_t)stored >> PAGE_SHIFT;
+}
+
+/* Keys come in order: one that lies where the last one did has dirtied no page more. */
+static void note_page(struct index_writer *writer, uintptr_t page)
+{
+    if (page != writer->page) {
+        writer->page = page;
+        writer->pages++;
+    }
+}
+
+uint64_t index_writer_pages(const struct index_writer *writer)
+{
+    return writer->pages;
+}
+
 static enum stele_status writer_need_cursor(struct index_writer *writer,
                                             struct stele_error *error)
 {
@@ -1256,6 +1280,7 @@ enum stele_status index_writer_get(struct index_writer *writer,
     if (result != 0) {
         return writer_fail(writer, result, "get", error);
     }
+    writer->page_found = page_of(stored.mv_data);
     return base_value_read("index", key, to_bytes(stored), value_out, error);
 }
 
@@ -1279,6 +1304,8 @@ enum stele_status index_writer_put(struct index_writer *writer,
     if (result != 0) {
         return writer_fail(writer, result, "put", error);
     }
+    note_page(writer, page_of(stored.mv_data));
+    writer->pages += stored.mv_size >> PAGE_SHIFT;
     target = stored.mv_data;
     base_value_encode_header(value->lsn, value->check, target);
     if (value->value.size > 0) {
@@ -1321,6 +1348,7 @@ enum stele_status index_writer_delete(struct index_writer *writer,
     }
     /* After a deletion our cursor is good for MDB_NEXT only; rather than know
      * what LMDB makes of it, search with a fresh one next time. */
+    note_page(writer, writer->page_found);
     writer_drop_cursor(writer);
     result = mdb_del(writer->txn, writer->index->dbi, &key_val, NULL);
     if (result != 0 && result != MDB_NOTFOUND) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/checkpoint.h"
 #include "engine/commit.h"
+#include "engine/commit_group.h"
 #include "engine/damage.h"
 #include "engine/snapshots.h"
 
@@ -287,11 +288,12 @@ static enum stele_status drain(struct stele *store, struct stele_error *error)
         return status;
     }
     while (status == STELE_OK && !done && !is_stopping(store)) {
-        status = checkpoint_advance(
-            store, checkpoint,
-            pause_ns(store) == 0 ? UINT64_MAX
-                                 : store->tuning.checkpoint_ops_per_pause,
-            &done, error);
+        checkpoint_limit_pages(checkpoint,
+                               pause_ns(store) == 0
+                                   ? store->tuning.checkpoint_pages_hurried
+                                   : store->tuning.checkpoint_pages_per_pause);
+        status =
+            checkpoint_advance(store, checkpoint, UINT64_MAX, &done, error);
         /* Both go on, however much is committed. */
         (void)tend_snapshot(store);
         if (status == STELE_OK && !done) {
@@ -332,6 +334,7 @@ static void *base_keeper_main(void *context)
         }
         damage_tend(store);
         state_sweep(&store->publisher);
+        commit_keep_spare(store);
         if (++ticks % READER_CHECK_TICKS == 0 &&
             index_reader_check(store->index, &error) != STELE_OK) {
             ticks = 0; /* Tried again in a minute. */

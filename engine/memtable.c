@@ -168,7 +168,12 @@ enum stele_status memtable_create(uint64_t bytes_target, uint64_t hash_seed,
     memtable->bucket_mask = bucket_count - 1;
     memtable->hash_seed = hash_seed;
     memtable->arena.chunk_bytes = arena_chunk_bytes_for(bytes_target);
-    memtable->buckets = calloc(bucket_count, sizeof *memtable->buckets);
+    /* Written now, and not calloc'ed: else readers and the leader would pay for a
+     * page fault wherever they look first. */
+    memtable->buckets = malloc(bucket_count * sizeof *memtable->buckets);
+    if (memtable->buckets != NULL) {
+        memset(memtable->buckets, 0, bucket_count * sizeof *memtable->buckets);
+    }
     if (memtable->buckets == NULL ||
         pthread_mutex_init(&memtable->order_mutex, NULL) != 0) {
         free(memtable->buckets);

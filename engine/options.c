@@ -27,7 +27,7 @@ void stele_options_init_sized(struct stele_options *options, size_t size)
         .size = size,
         .mode = STELE_OPEN_EXISTING,
         .segment_bytes = (uint64_t)64 << 20,
-        .memtable_bytes = (uint64_t)16 << 20,
+        .memtable_bytes = (uint64_t)24 << 20,
         .value_bytes_max = (uint64_t)1 << 20,
         .batch_ops_max = 1000000,
         .views_max = 1024,
@@ -45,7 +45,8 @@ void store_tuning_init(struct store_tuning *tuning)
     *tuning = (struct store_tuning){
         .io = io_posix(),
         .checkpoint_pages_max = 2048,
-        .checkpoint_ops_per_pause = 256,
+        .checkpoint_pages_hurried = 512,
+        .checkpoint_pages_per_pause = 256,
         .checkpoint_pause_ms = 20,
         .range_fragments_max = 16384,
         .idle_anchor_ms = 100,

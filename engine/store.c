@@ -173,6 +173,7 @@ static void store_free(struct stele *store)
     } else {
         commit_queue_deinit(store);
         state_publisher_deinit(&store->publisher);
+        memtable_unref(store->spare);
     }
     index_close(store->index);
     wal_writer_destroy(store->writer);

@@ -52,6 +52,7 @@ struct index_cursor {
 struct index_writer {
     struct index *index;
     struct sim_map *map; /* Its own. */
+    uint64_t changes;    /* A page each, as far as a checkpoint is concerned. */
 };
 
 /* ---- Values ----------------------------------------------------------------------- */
@@ -431,6 +432,7 @@ enum stele_status index_writer_put(struct index_writer *writer,
     if (status != STELE_OK) {
         return status;
     }
+    writer->changes++;
     stored = sim_allocate(BASE_VALUE_HEADER_BYTES + value->value.size);
     base_value_encode_header(value->lsn, value->check, stored);
     if (value->value.size > 0) {
@@ -442,6 +444,11 @@ enum stele_status index_writer_put(struct index_writer *writer,
         (struct bytes){stored, BASE_VALUE_HEADER_BYTES + value->value.size});
     free(stored);
     return STELE_OK;
+}
+
+uint64_t index_writer_pages(const struct index_writer *writer)
+{
+    return writer->changes;
 }
 
 enum stele_status index_writer_append(struct index_writer *writer,
@@ -464,6 +471,7 @@ enum stele_status index_writer_delete(struct index_writer *writer,
     enum stele_status status = check_key(key, error);
 
     if (status == STELE_OK && sim_map_get(writer->map, key, &ignored)) {
+        writer->changes++;
         sim_map_remove(writer->map, sim_map_lower(writer->map, key));
     }
     return status;
