@@ -36,7 +36,9 @@ struct bench_size {
     uint64_t impact_reads;  /* In a round, of each kind of window. */
     uint64_t impact_cycles; /* Batches, checkpoints and snapshots in it. */
     uint64_t impact_batch_items;
-    uint64_t bytes_items; /* That are put while bytes are counted. */
+    uint64_t bytes_items;   /* That are put while bytes are counted. */
+    uint64_t largest_batch; /* Puts in it. */
+    uint64_t scale[4];      /* Items, from few to many; 0: no more. */
 };
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
@@ -89,5 +91,8 @@ extern const struct bench_workload workload_rebuild;
 extern const struct bench_workload workload_steady;
 extern const struct bench_workload workload_impact;
 extern const struct bench_workload workload_bytes;
+extern const struct bench_workload workload_relaxed;
+extern const struct bench_workload workload_memory;
+extern const struct bench_workload workload_scale;
 
 #endif

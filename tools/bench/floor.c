@@ -53,7 +53,7 @@ struct floor_file *floor_file_create(const char *directory)
     return file;
 }
 
-void floor_file_append(struct floor_file *file, size_t bytes)
+void floor_file_write(struct floor_file *file, size_t bytes)
 {
     const size_t padded = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 
@@ -63,11 +63,18 @@ void floor_file_append(struct floor_file *file, size_t bytes)
     if ((size_t)file->offset + padded > FILE_BYTES) {
         file->offset = 0;
     }
-    if (pwrite(file->fd, file->data, padded, file->offset) != (ssize_t)padded ||
-        fdatasync(file->fd) != 0) {
+    if (pwrite(file->fd, file->data, padded, file->offset) != (ssize_t)padded) {
         die("the floor file cannot be written");
     }
     file->offset += (off_t)padded;
+}
+
+void floor_file_append(struct floor_file *file, size_t bytes)
+{
+    floor_file_write(file, bytes);
+    if (fdatasync(file->fd) != 0) {
+        die("the floor file cannot be synced");
+    }
 }
 
 void floor_file_destroy(struct floor_file *file)

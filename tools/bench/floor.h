@@ -15,6 +15,8 @@ struct floor_file *floor_file_create(const char *directory);
 /* One pwrite of `bytes`, rounded up to 4096, and one fdatasync. At the end of
  * the file it starts over: overwriting is no cheaper or dearer. */
 void floor_file_append(struct floor_file *file, size_t bytes);
+/* The same without the sync. */
+void floor_file_write(struct floor_file *file, size_t bytes);
 void floor_file_destroy(struct floor_file *file);
 
 /* Many writers: a group commit without a store around it. The first becomes the

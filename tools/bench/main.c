@@ -45,7 +45,8 @@ static const struct bench_workload *const workloads[] = {
     &workload_put,     &workload_batch_delete, &workload_prefix_delete,
     &workload_threads, &workload_reads,        &workload_open,
     &workload_rebuild, &workload_steady,       &workload_impact,
-    &workload_bytes,
+    &workload_bytes,   &workload_relaxed,      &workload_memory,
+    &workload_scale,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -63,6 +64,8 @@ static const struct bench_size full_size = {
     .impact_cycles = 3,
     .impact_batch_items = 10000,
     .bytes_items = 100000,
+    .largest_batch = 120000,
+    .scale = {1000, 100000, 1000000, 10000000},
 };
 
 static const struct bench_size quick_size = {
@@ -80,6 +83,8 @@ static const struct bench_size quick_size = {
     .impact_cycles = 1,
     .impact_batch_items = 1000,
     .bytes_items = 2000,
+    .largest_batch = 10000,
+    .scale = {1000, 10000},
 };
 
 static void print_usage(FILE *file)

@@ -3,16 +3,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/bench/stats.h"
 #include "tools/must/must.h"
 
 enum {
     SEGMENT_BYTES = 64 * 1024 * 1024,
-    MEMTABLE_BYTES = 16 * 1024 * 1024,
     LOAD_BATCH_ITEMS = 10000,
     FILL_BATCH_ITEMS = 100,
 };
@@ -34,7 +35,6 @@ static struct stele *open_in(const char *directory, enum stele_open_mode mode,
     stele_options_init(&options);
     options.mode = mode;
     options.segment_bytes = segment_bytes;
-    options.memtable_bytes = MEMTABLE_BYTES;
     /* The rounds say when: none in the middle of a measurement. */
     options.idle_checkpoint_ms = 3600 * 1000;
     snprintf(path, sizeof path, "%s/store", directory);
@@ -66,6 +66,23 @@ void bench_store_close(struct stele *store)
     must(stele_close(store, &error), &error);
 }
 
+char *bench_store_load(const char *parent, const char *name, uint64_t count)
+{
+    struct stele *store;
+    char *directory;
+
+    if (asprintf(&directory, "%s/%s", parent, name) < 0) {
+        die("out of memory");
+    }
+    if (mkdir(directory, 0700) != 0) {
+        die("%s: %s", directory, strerror(errno));
+    }
+    store = bench_store_create(directory);
+    bench_store_put_items(store, NULL, count);
+    bench_store_close(store);
+    return directory;
+}
+
 void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number)
 {
     snprintf(key, ITEM_KEY_BYTES + 1, ITEM_PREFIX "%035" PRIu64, number);
@@ -88,6 +105,15 @@ void bench_batch_put_items(struct stele_batch *batch, const char *table,
 {
     for (uint64_t i = 0; i < count; i++) {
         put_item(batch, table, numbers[i]);
+    }
+}
+
+void random_keys(char (*keys)[ITEM_KEY_BYTES + 1], uint64_t *numbers,
+                 uint64_t count, uint64_t range, uint64_t *seed)
+{
+    random_numbers(numbers, count, range, seed);
+    for (uint64_t i = 0; i < count; i++) {
+        item_key(keys[i], numbers[i]);
     }
 }
 
@@ -192,6 +218,15 @@ uint64_t bench_store_commits(struct stele *store)
     return bench_store_stats(store).records_written;
 }
 
+static bool is_below(struct stele *store, uint64_t percent)
+{
+    struct stele_options options;
+
+    stele_options_init(&options);
+    return bench_store_stats(store).memtable_bytes <
+           options.memtable_bytes / 100 * percent;
+}
+
 void bench_store_half_fill(struct stele *store)
 {
     struct stele_error error = {0};
@@ -199,7 +234,7 @@ void bench_store_half_fill(struct stele *store)
     uint64_t first = 0;
 
     must(stele_batch_create(&batch, &error), &error);
-    while (bench_store_stats(store).memtable_bytes < MEMTABLE_BYTES / 2) {
+    while (is_below(store, 50)) {
         put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS,
                   STELE_RELAXED);
         first += FILL_BATCH_ITEMS;
@@ -215,8 +250,7 @@ void bench_store_overwrite(struct stele *store, const char *keys,
     struct stele_batch *batch;
 
     must(stele_batch_create(&batch, &error), &error);
-    while (bench_store_stats(store).memtable_bytes <
-           MEMTABLE_BYTES / 100 * percent) {
+    while (is_below(store, percent)) {
         stele_batch_clear(batch);
         for (uint64_t i = 0; i < FILL_BATCH_ITEMS; i++, ++*next) {
             must(stele_batch_put(
@@ -247,6 +281,51 @@ void bench_directory(const char *parent, const char *name,
     }
 }
 
+double bench_store_put_us(struct stele *store, const char *table,
+                          const char *key)
+{
+    struct stele_error error = {0};
+    const uint64_t start_ns = clock_ns();
+
+    must(stele_put(store, table, key, strlen(key), item_value, ITEM_VALUE_BYTES,
+                   NULL, &error),
+         &error);
+    return (double)(clock_ns() - start_ns) / 1e3;
+}
+
+double bench_store_delete_us(struct stele *store,
+                             char (*keys)[ITEM_KEY_BYTES + 1], uint64_t count,
+                             size_t *bytes_out)
+{
+    struct stele_error error = {0};
+    const uint64_t start_ns = clock_ns();
+    struct stele_batch *batch;
+    double us;
+
+    must(stele_batch_create(&batch, &error), &error);
+    for (uint64_t i = 0; i < count; i++) {
+        must(stele_batch_delete(batch, item_table, keys[i], ITEM_KEY_BYTES,
+                                &error),
+             &error);
+    }
+    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
+    us = (double)(clock_ns() - start_ns) / 1e3;
+    if (bytes_out != NULL) {
+        *bytes_out = (size_t)stele_batch_bytes(batch);
+    }
+    stele_batch_destroy(batch);
+    return us;
+}
+
+void bench_store_must_hold(struct stele *store, uint64_t items)
+{
+    const uint64_t count = bench_store_items(store);
+
+    if (count != items) {
+        die("%" PRIu64 " items in the table, not %" PRIu64, count, items);
+    }
+}
+
 /* xorshift64* */
 static uint64_t next_random(uint64_t *seed)
 {
@@ -261,22 +340,42 @@ uint64_t random_number(uint64_t range, uint64_t *seed)
     return next_random(seed) % range;
 }
 
+void bench_store_write_at_random(struct stele *store, uint64_t items,
+                                 uint64_t log_bytes,
+                                 enum stele_durability durability,
+                                 uint64_t *seed)
+{
+    struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    must(stele_batch_create(&batch, &error), &error);
+    while (bench_store_stats(store).log_bytes_written < log_bytes) {
+        stele_batch_clear(batch);
+        for (uint64_t i = 0; i < FILL_BATCH_ITEMS; i++) {
+            put_item(batch, item_table, random_number(items, seed));
+        }
+        must(stele_commit(store, batch, durability, NULL, &error), &error);
+    }
+    stele_batch_destroy(batch);
+}
+
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
                     uint64_t *seed)
 {
-    uint64_t *all = must_have(malloc(range * sizeof all[0]));
+    bool *taken;
 
     if (count > range) {
         die("%" PRIu64 " different numbers below %" PRIu64, count, range);
     }
-    for (uint64_t i = 0; i < range; i++) {
-        all[i] = i;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t other = i + random_number(range - i, seed);
+    /* Few of many touch little of it: the caches stay the measurement's. */
+    taken = must_have(calloc(range, sizeof taken[0]));
+    for (uint64_t i = 0; i < count;) {
+        const uint64_t number = random_number(range, seed);
 
-        numbers[i] = all[other];
-        all[other] = all[i];
+        if (!taken[number]) {
+            taken[number] = true;
+            numbers[i++] = number;
+        }
     }
-    free(all);
+    free(taken);
 }

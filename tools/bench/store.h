@@ -24,8 +24,16 @@ struct stele *bench_store_create_sized(const char *directory,
 struct stele *bench_store_open(const char *directory);
 void bench_store_close(struct stele *store);
 
+/* A new store with items 0 to count - 1 in a directory of its own, parent/name,
+ * closed. Returns that directory, to be freed. */
+char *bench_store_load(const char *parent, const char *name, uint64_t count);
+
 /* item/000...number */
 void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number);
+/* The keys of `count` different items below `range`, in random order, and their
+ * numbers. */
+void random_keys(char (*keys)[ITEM_KEY_BYTES + 1], uint64_t *numbers,
+                 uint64_t count, uint64_t range, uint64_t *seed);
 
 /* Add puts of the items with these numbers to a batch. */
 void bench_batch_put_items(struct stele_batch *batch, const char *table,
@@ -68,6 +76,26 @@ struct stele_stats bench_store_stats(struct stele *store);
 
 /* A number below `range`. The seed is not 0. */
 uint64_t random_number(uint64_t range, uint64_t *seed);
+
+/* Put random ones of the items, 100 a batch, until this handle has written
+ * `log_bytes` of log. */
+void bench_store_write_at_random(struct stele *store, uint64_t items,
+                                 uint64_t log_bytes,
+                                 enum stele_durability durability,
+                                 uint64_t *seed);
+
+/* One durable put of the key, in microseconds. */
+double bench_store_put_us(struct stele *store, const char *table,
+                          const char *key);
+
+/* One durable batch that deletes the items with these keys, filling it included,
+ * in microseconds. `bytes_out`: of its record; may be NULL. */
+double bench_store_delete_us(struct stele *store,
+                             char (*keys)[ITEM_KEY_BYTES + 1], uint64_t count,
+                             size_t *bytes_out);
+
+/* There are so many items now, or die. */
+void bench_store_must_hold(struct stele *store, uint64_t items);
 
 /* `count` different numbers below `range`, in random order. */
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,

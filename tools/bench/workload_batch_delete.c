@@ -1,11 +1,12 @@
 /*
  * tools/bench/workload_batch_delete.c -- delete some of the items, in random
  * order, as one durable batch; beside it a bare write and sync of as many bytes,
- * and a single put.
+ * a single put, and for the smallest batch one durable delete after another.
  *
  * Before each: the items deleted last are put back, the index is brought up to
  * date, and the memtable is filled to the half with other keys. Filling the
- * batch counts as much as committing it; no outcomes are asked for.
+ * batch counts as much as committing it; no outcomes are asked for. The largest
+ * batch deletes all items if there are fewer.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,8 +17,11 @@
 #include "tools/bench/store.h"
 #include "tools/must/must.h"
 
-static const uint64_t batch_ops[] = {50, 1000, 10000};
-enum { BATCH_SIZES = sizeof batch_ops / sizeof batch_ops[0] };
+static const uint64_t batch_ops[] = {50, 1000, 10000, 100000};
+enum {
+    BATCH_SIZES = sizeof batch_ops / sizeof batch_ops[0],
+    LOOP_OPS = 50,
+};
 
 struct batch_delete {
     struct stele *store;
@@ -47,14 +51,6 @@ static void *batch_delete_start(const char *directory,
     return self;
 }
 
-static void choose(struct batch_delete *self, uint64_t ops)
-{
-    random_numbers(self->numbers, ops, self->items, &self->seed);
-    for (uint64_t i = 0; i < ops; i++) {
-        item_key(self->keys[i], self->numbers[i]);
-    }
-}
-
 /* In microseconds, one of each for each repeat. */
 struct measured {
     struct samples stele;
@@ -62,43 +58,85 @@ struct measured {
     struct samples put;
 };
 
+/* Choose that many items, and bring the store into the state described above. */
+static void prepare(struct batch_delete *self, uint64_t ops)
+{
+    random_keys(self->keys, self->numbers, ops, self->items, &self->seed);
+    bench_store_half_fill(self->store);
+}
+
+static void put_back(struct batch_delete *self, uint64_t ops)
+{
+    bench_store_must_hold(self->store, self->items - ops);
+    bench_store_put_items(self->store, self->numbers, ops);
+}
+
 static void measure(struct batch_delete *self, uint64_t ops,
                     struct measured *measured)
 {
-    struct stele_error error = {0};
-    struct stele_batch *batch;
     uint64_t start_ns;
     size_t bytes;
 
-    start_ns = clock_ns();
-    must(stele_batch_create(&batch, &error), &error);
-    for (uint64_t i = 0; i < ops; i++) {
-        must(stele_batch_delete(batch, item_table, self->keys[i],
-                                ITEM_KEY_BYTES, &error),
-             &error);
-    }
-    must(stele_commit(self->store, batch, STELE_DURABLE, NULL, &error), &error);
-    samples_add(&measured->stele, (double)(clock_ns() - start_ns) / 1e3);
-    bytes = (size_t)stele_batch_bytes(batch);
-    stele_batch_destroy(batch);
+    samples_add(&measured->stele,
+                bench_store_delete_us(self->store, self->keys, ops, &bytes));
 
     start_ns = clock_ns();
     floor_file_append(self->floor, bytes);
     samples_add(&measured->floor, (double)(clock_ns() - start_ns) / 1e3);
 
-    start_ns = clock_ns();
-    must(stele_put(self->store, "others", "key", 3, item_value,
-                   ITEM_VALUE_BYTES, NULL, &error),
-         &error);
-    samples_add(&measured->put, (double)(clock_ns() - start_ns) / 1e3);
+    samples_add(&measured->put,
+                bench_store_put_us(self->store, "others", "key"));
 }
 
-static void add_median(struct stats *stats, const char *line, uint64_t ops,
+static double loop_us(struct batch_delete *self)
+{
+    struct stele_error error = {0};
+    const uint64_t start_ns = clock_ns();
+
+    for (uint64_t i = 0; i < LOOP_OPS; i++) {
+        must(stele_delete(self->store, item_table, self->keys[i],
+                          ITEM_KEY_BYTES, NULL, &error),
+             &error);
+    }
+    return (double)(clock_ns() - start_ns) / 1e3;
+}
+
+static void add_median(struct stats *stats, const char *series, uint64_t ops,
                        struct samples *samples)
 {
-    stats_add_point(stats, "batch_delete", line, ops,
-                    samples_percentile(samples, 50));
+    char name[SERIES_NAME_BYTES];
+
+    snprintf(name, sizeof name, "%s#%" PRIu64, series, ops);
+    stats_add(stats, name, samples_percentile(samples, 50));
     samples_free(samples);
+}
+
+static void round_of_batches(struct batch_delete *self, uint64_t ops,
+                             struct stats *stats)
+{
+    const uint64_t found = ops < self->items ? ops : self->items;
+    struct measured measured = {{0}, {0}, {0}};
+
+    for (uint64_t i = 0; i < self->repeats; i++) {
+        prepare(self, found);
+        measure(self, found, &measured);
+        put_back(self, found);
+    }
+    add_median(stats, "batch_delete@stele", ops, &measured.stele);
+    add_median(stats, "batch_delete@bare", ops, &measured.floor);
+    add_median(stats, "batch_delete@put", ops, &measured.put);
+}
+
+static void round_of_loops(struct batch_delete *self, struct stats *stats)
+{
+    struct samples loops = {0};
+
+    for (uint64_t i = 0; i < self->repeats; i++) {
+        prepare(self, LOOP_OPS);
+        samples_add(&loops, loop_us(self));
+        put_back(self, LOOP_OPS);
+    }
+    add_median(stats, "loop_delete@stele", LOOP_OPS, &loops);
 }
 
 static void batch_delete_round(void *workload, struct stats *stats)
@@ -106,18 +144,9 @@ static void batch_delete_round(void *workload, struct stats *stats)
     struct batch_delete *self = workload;
 
     for (size_t size = 0; size < BATCH_SIZES; size++) {
-        struct measured measured = {{0}, {0}, {0}};
-
-        for (uint64_t i = 0; i < self->repeats; i++) {
-            choose(self, batch_ops[size]);
-            bench_store_half_fill(self->store);
-            measure(self, batch_ops[size], &measured);
-            bench_store_put_items(self->store, self->numbers, batch_ops[size]);
-        }
-        add_median(stats, "stele", batch_ops[size], &measured.stele);
-        add_median(stats, "bare", batch_ops[size], &measured.floor);
-        add_median(stats, "put", batch_ops[size], &measured.put);
+        round_of_batches(self, batch_ops[size], stats);
     }
+    round_of_loops(self, stats);
 }
 
 static void batch_delete_finish(void *workload)
@@ -140,6 +169,11 @@ static const struct bench_ratio ratios[] = {
     {"batch delete, 10,000 items, over a bare write + sync",
      "batch_delete@stele#10000", "us", BENCH_AT_MOST, 2.5,
      .floor = "batch_delete@bare#10000"},
+    {"batch delete, 100,000 items, over a bare write + sync",
+     "batch_delete@stele#100000", "us", BENCH_AT_MOST, 0,
+     .floor = "batch_delete@bare#100000"},
+    {"one batch of 50 over 50 single deletes", "batch_delete@stele#50", "us",
+     BENCH_AT_MOST, 0, .floor = "loop_delete@stele#50"},
 };
 
 const struct bench_workload workload_batch_delete = {

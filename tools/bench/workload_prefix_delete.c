@@ -3,7 +3,6 @@
  * between single puts. The items are put again, and the index brought up to
  * date, before each round.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
@@ -27,31 +26,17 @@ static void *prefix_delete_start(const char *directory,
     return self;
 }
 
-static void must_be_left(struct stele *store, uint64_t expected)
-{
-    const uint64_t left = bench_store_items(store);
-
-    if (left != expected) {
-        die("%" PRIu64 " items in the table, not %" PRIu64, left, expected);
-    }
-}
-
 static double delete_all_us(struct stele *store)
 {
-    const uint64_t start_ns = clock_ns();
-
-    bench_store_delete_all(store);
-    return (double)(clock_ns() - start_ns) / 1e3;
-}
-
-static double put_us(struct stele *store)
-{
     struct stele_error error = {0};
+    struct stele_batch *batch;
     const uint64_t start_ns = clock_ns();
 
-    must(stele_put(store, "others", "key", 3, item_value, ITEM_VALUE_BYTES,
-                   NULL, &error),
+    must(stele_batch_create(&batch, &error), &error);
+    must(stele_batch_delete_prefix(batch, item_table, "item/", 5, &error),
          &error);
+    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
+    stele_batch_destroy(batch);
     return (double)(clock_ns() - start_ns) / 1e3;
 }
 
@@ -61,14 +46,14 @@ static void prefix_delete_round(void *workload, struct stats *stats)
     struct samples puts = {0};
 
     bench_store_put_items(self->store, NULL, self->keys);
-    must_be_left(self->store, self->keys);
+    bench_store_must_hold(self->store, self->keys);
     for (int i = 0; i < PUTS; i++) {
         if (i == PUTS / 2) {
             stats_add(stats, "prefix_delete", delete_all_us(self->store));
         }
-        samples_add(&puts, put_us(self->store));
+        samples_add(&puts, bench_store_put_us(self->store, "others", "key"));
     }
-    must_be_left(self->store, 0);
+    bench_store_must_hold(self->store, 0);
     stats_add(stats, "prefix_delete.put", samples_percentile(&puts, 50));
     samples_free(&puts);
 }

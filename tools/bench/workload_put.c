@@ -39,16 +39,11 @@ static void put_round(void *workload, struct stats *stats)
 
     random_numbers(numbers, put->repeats, put->items, &put->seed);
     for (uint64_t i = 0; i < put->repeats; i++) {
-        struct stele_error error = {0};
         char key[ITEM_KEY_BYTES + 1];
         uint64_t start_ns;
 
         item_key(key, numbers[i]);
-        start_ns = clock_ns();
-        must(stele_put(put->store, item_table, key, ITEM_KEY_BYTES, item_value,
-                       ITEM_VALUE_BYTES, NULL, &error),
-             &error);
-        samples_add(&stele, (double)(clock_ns() - start_ns) / 1e3);
+        samples_add(&stele, bench_store_put_us(put->store, item_table, key));
 
         start_ns = clock_ns();
         floor_file_append(put->floor, 4096);

@@ -6,15 +6,13 @@
  * the log behind it. The state before and after is compared by a digest of every
  * table, key, value and LSN.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/checksum.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/memory.h"
+#include "tools/bench/reopen.h"
 #include "tools/bench/store.h"
 #include "tools/must/must.h"
 
@@ -66,21 +64,6 @@ static uint64_t digest_of(struct stele *store)
     return digest;
 }
 
-static void remove_index(const struct rebuild_workload *self)
-{
-    static const char *const names[] = {"data.mdb", "lock.mdb", ""};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[DIRECTORY_BYTES + 64];
-
-        snprintf(path, sizeof path, "%s/store/index/%s", self->directory,
-                 names[i]);
-        if (remove(path) != 0) {
-            die("%s: %s", path, strerror(errno));
-        }
-    }
-}
-
 static uint64_t take_snapshot(const struct rebuild_workload *self,
                               struct stats *stats)
 {
@@ -106,19 +89,16 @@ static void rebuild_round(void *workload, struct stats *stats)
 {
     const struct rebuild_workload *self = workload;
     const uint64_t before = take_snapshot(self, stats);
-    struct stele_stats found = {.size = sizeof found};
-    struct stele_error error = {0};
     struct stele *store;
     uint64_t start_ns;
 
-    remove_index(self);
+    reopen_remove_index(self->directory);
     memory_watch();
     start_ns = clock_ns();
     store = bench_store_open(self->directory);
     stats_add(stats, "rebuild.open", (double)(clock_ns() - start_ns) / 1e3);
     stats_add(stats, "rebuild.memory", (double)memory_most());
-    must(stele_stats(store, &found, &error), &error);
-    if (!found.index_rebuilt || digest_of(store) != before) {
+    if (!bench_store_stats(store).index_rebuilt || digest_of(store) != before) {
         die("a rebuilt index is not the state that it was");
     }
     bench_store_close(store);

@@ -14,7 +14,7 @@
 #include "tools/bench/store.h"
 #include "tools/must/must.h"
 
-enum { DIRECTORY_BYTES = 4096, BATCH_ITEMS = 100, TRIGGERS = 10 };
+enum { DIRECTORY_BYTES = 4096, TRIGGERS = 10 };
 
 #define MIB           ((uint64_t)1 << 20)
 #define TRIGGER_LEAST (64 * MIB)
@@ -39,30 +39,6 @@ static void *steady_start(const char *directory, const struct bench_size *size)
     bench_store_put_items(store, NULL, self->items);
     bench_store_close(store);
     return self;
-}
-
-static void write_at_random(struct steady_workload *self, struct stele *store)
-{
-    uint64_t numbers[BATCH_ITEMS];
-    struct stele_error error = {0};
-    struct stele_batch *batch;
-
-    must(stele_batch_create(&batch, &error), &error);
-    while (bench_store_stats(store).log_bytes_written < self->log_bytes) {
-        stele_batch_clear(batch);
-        for (uint64_t i = 0; i < BATCH_ITEMS; i++) {
-            char key[ITEM_KEY_BYTES + 1];
-
-            self->seed = self->seed * UINT64_C(6364136223846793005) + 1;
-            numbers[i] = (self->seed >> 33) % self->items;
-            item_key(key, numbers[i]);
-            must(stele_batch_put(batch, item_table, key, ITEM_KEY_BYTES,
-                                 item_value, ITEM_VALUE_BYTES, &error),
-                 &error);
-        }
-        must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
-    }
-    stele_batch_destroy(batch);
 }
 
 static uint64_t counted_bytes;
@@ -114,7 +90,8 @@ static void steady_round(void *workload, struct stats *stats)
     struct steady_workload *self = workload;
     struct stele *store = bench_store_open(self->directory);
 
-    write_at_random(self, store);
+    bench_store_write_at_random(store, self->items, self->log_bytes,
+                                STELE_DURABLE, &self->seed);
     count_directory(self);
     stats_add(stats, "steady.bytes", (double)counted_bytes);
     stats_add(stats, "steady.allowed", (double)allowed(store));
