@@ -16,7 +16,10 @@ started=$SECONDS
 
 # shellcheck source=tools/install.sh
 . "$root/tools/install.sh"
-check_packages=("${build_packages[@]}" git clang libclang-rt-dev llvm)
+check_packages=("${build_packages[@]}" git clang libclang-rt-dev llvm
+    # Whom stele-bench compares with.
+    libsqlite3-dev librocksdb-dev libleveldb-dev libwiredtiger-dev libdb-dev
+    libhiredis-dev redis-server)
 
 # Tests write gigabytes and sync: on the disk that holds the checkout, and not in
 # a /tmp that may be in memory.

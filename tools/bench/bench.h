@@ -28,6 +28,8 @@ struct bench_size {
     uint64_t repeats_small; /* In a round, of what takes well below 1 ms. */
     uint64_t repeats_large;
     uint64_t threads_ms;       /* In a round, for each number of threads. */
+    uint64_t peer_threads_ms;  /* The same for peers; a sixth for 1 and 4. */
+    uint64_t peer_cap_ms;      /* Nothing is repeated on a peer for longer. */
     uint64_t open_items;       /* In the index of the larger store. */
     uint64_t open_tail;        /* Records that are not. */
     uint64_t steady_log_bytes; /* A tenth of what is written. */
@@ -43,7 +45,8 @@ struct bench_size {
 
 enum bench_direction { BENCH_AT_MOST, BENCH_AT_LEAST };
 
-/* One line of the report: the series `stele` over something else. */
+/* One line of the report: the series `stele` over something else. What is not
+ * measured at the size of a quick run is left out of its report. */
 struct bench_ratio {
     const char *what;
     const char *stele;
@@ -94,5 +97,6 @@ extern const struct bench_workload workload_bytes;
 extern const struct bench_workload workload_relaxed;
 extern const struct bench_workload workload_memory;
 extern const struct bench_workload workload_scale;
+extern const struct bench_workload workload_peers;
 
 #endif

@@ -46,7 +46,7 @@ static const struct bench_workload *const workloads[] = {
     &workload_threads, &workload_reads,        &workload_open,
     &workload_rebuild, &workload_steady,       &workload_impact,
     &workload_bytes,   &workload_relaxed,      &workload_memory,
-    &workload_scale,
+    &workload_scale,   &workload_peers,
 };
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
@@ -56,6 +56,8 @@ static const struct bench_size full_size = {
     .repeats_small = 1000,
     .repeats_large = 5,
     .threads_ms = 1000,
+    .peer_threads_ms = 6000,
+    .peer_cap_ms = 2000,
     .open_items = 1000000,
     .open_tail = 10000,
     .steady_log_bytes = 64 << 20,
@@ -75,6 +77,8 @@ static const struct bench_size quick_size = {
     .repeats_small = 50,
     .repeats_large = 1,
     .threads_ms = 50,
+    .peer_threads_ms = 30,
+    .peer_cap_ms = 20,
     .open_items = 10000,
     .open_tail = 500,
     .steady_log_bytes = 256 << 10,

@@ -101,10 +101,14 @@ unsigned report_ratios(FILE *file, const struct bench_workload *workload,
 
     for (size_t i = 0; i < workload->ratio_count; i++) {
         const struct bench_ratio *ratio = &workload->ratios[i];
-        const struct found found = find(ratio, stats, bars);
         struct series_name floor;
+        struct found found;
         char spread[64];
 
+        if (!bars && !stats_has(stats, ratio->stele)) {
+            continue;
+        }
+        found = find(ratio, stats, bars);
         fprintf(file, "%-62s", ratio->what);
         if (!found.stele_measured) {
             fprintf(file, " %10s %10s %-4s  not measured\n", "-", "-",
@@ -143,8 +147,12 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
 
     for (size_t i = 0; i < workload->ratio_count; i++) {
         const struct bench_ratio *ratio = &workload->ratios[i];
-        const struct found found = find(ratio, stats, bars);
+        struct found found;
 
+        if (!bars && !stats_has(stats, ratio->stele)) {
+            continue;
+        }
+        found = find(ratio, stats, bars);
         fprintf(file,
                 "{\"what\":\"%s\",\"series\":\"%s\",\"unit\":\"%s\","
                 "\"direction\":\"%s\"",

@@ -8,13 +8,12 @@
  * does beside that, syncing ten times a second and checkpoints, counts as far as it
  * holds the puts up; before the bare writes it is waited for.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
+#include "tools/bench/crowd.h"
 #include "tools/bench/floor.h"
 #include "tools/bench/store.h"
-#include "tools/bench/threads.h"
 #include "tools/must/must.h"
 
 enum {
@@ -93,58 +92,59 @@ static void measure_latency(struct relaxed *self, struct stats *stats)
 
 /* ---- As many as can be ---------------------------------------------------------- */
 
-static void commit_to_store(struct bench_thread *thread)
+static void *create_batch(void *context)
 {
-    const struct relaxed *self = thread->context;
     struct stele_error error = {0};
+    struct stele_batch *batch;
+
+    (void)context;
+    must(stele_batch_create(&batch, &error), &error);
+    return batch;
+}
+
+static void destroy_batch(void *context, void *batch)
+{
+    (void)context;
+    stele_batch_destroy(batch);
+}
+
+static void commit_to_store(void *context, void *batch, uint64_t item)
+{
+    const struct relaxed *self = context;
     char key[ITEM_KEY_BYTES + 1];
 
-    if (thread->own == NULL) {
-        struct stele_batch *batch;
-
-        must(stele_batch_create(&batch, &error), &error);
-        thread->own = batch;
-    }
-    threads_item_key(thread, self->items, key);
-    put_relaxed(self->store, thread->own, key);
+    item_key(key, item);
+    put_relaxed(self->store, batch, key);
 }
 
-static void destroy_batch(struct bench_thread *thread)
+static void write_to_floor(void *context, void *thread, uint64_t item)
 {
-    stele_batch_destroy(thread->own);
-}
+    const struct relaxed *self = context;
 
-static void write_to_floor(struct bench_thread *thread)
-{
-    const struct relaxed *self = thread->context;
-
+    (void)thread;
+    (void)item;
     floor_file_write(self->floor, WRITE_BYTES);
-}
-
-static void settle(struct stele *store)
-{
-    struct stele_error error = {0};
-
-    must(stele_checkpoint(store, &error), &error);
 }
 
 static void relaxed_round(void *workload, struct stats *stats)
 {
     struct relaxed *self = workload;
-    const struct bench_task store = {commit_to_store, destroy_batch, self};
-    const struct bench_task floor = {write_to_floor, NULL, self};
+    const struct crowd store = {.context = self,
+                                .begin = create_batch,
+                                .end = destroy_batch,
+                                .step = commit_to_store,
+                                .items = self->items};
+    const struct crowd floor = {
+        .context = self, .step = write_to_floor, .items = self->items};
 
     measure_latency(self, stats);
     for (size_t i = 0; i < THREAD_COUNTS; i++) {
-        char name[SERIES_NAME_BYTES];
-
-        snprintf(name, sizeof name, "relaxed@stele#%zu", thread_counts[i]);
-        stats_add(stats, name,
-                  threads_rate(&store, thread_counts[i], self->duration_ms));
-        settle(self->store);
+        stats_add_point(stats, "relaxed", "stele", thread_counts[i],
+                        crowd_run(&store, thread_counts[i], self->duration_ms));
+        bench_store_checkpoint(self->store);
     }
-    stats_add(stats, "relaxed@bare#1",
-              threads_rate(&floor, 1, self->duration_ms));
+    stats_add_point(stats, "relaxed", "bare", 1,
+                    crowd_run(&floor, 1, self->duration_ms));
     bench_store_must_hold(self->store, self->items);
 }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "tools/bench/bench.h"
+#include "tools/bench/crowd.h"
 #include "tools/bench/floor.h"
 #include "tools/bench/store.h"
-#include "tools/bench/threads.h"
 #include "tools/must/must.h"
 
 /* What a put is in the log: key, value, and what describes them. */
@@ -24,23 +24,39 @@ struct threads {
     uint64_t duration_ms;
 };
 
-static void commit_to_store(struct bench_thread *thread)
+static void commit_to_store(void *context, void *thread, uint64_t item)
 {
-    const struct threads *threads = thread->context;
+    struct threads *threads = context;
     struct stele_error error = {0};
     char key[ITEM_KEY_BYTES + 1];
 
-    threads_item_key(thread, threads->items, key);
+    (void)thread;
+    item_key(key, item);
     must(stele_put(threads->store, item_table, key, ITEM_KEY_BYTES, item_value,
                    ITEM_VALUE_BYTES, NULL, &error),
          &error);
 }
 
-static void commit_to_floor(struct bench_thread *thread)
+static void commit_to_floor(void *context, void *thread, uint64_t item)
 {
-    const struct threads *threads = thread->context;
+    struct threads *threads = context;
 
+    (void)thread;
+    (void)item;
     floor_log_commit(threads->floor, RECORD_BYTES);
+}
+
+static void measure(struct threads *threads, struct stats *stats,
+                    const char *line, size_t thread_count,
+                    void (*commit)(void *, void *, uint64_t))
+{
+    const struct crowd crowd = {
+        .context = threads, .step = commit, .items = threads->items};
+    char name[SERIES_NAME_BYTES];
+
+    snprintf(name, sizeof name, "threads@%s#%zu", line, thread_count);
+    stats_add(stats, name,
+              crowd_run(&crowd, thread_count, threads->duration_ms));
 }
 
 static void *threads_start(const char *directory, const struct bench_size *size)
@@ -58,19 +74,10 @@ static void *threads_start(const char *directory, const struct bench_size *size)
 static void threads_round(void *workload, struct stats *stats)
 {
     struct threads *threads = workload;
-    const struct bench_task store = {commit_to_store, NULL, threads};
-    const struct bench_task floor = {commit_to_floor, NULL, threads};
 
     for (size_t i = 0; i < THREAD_COUNTS; i++) {
-        const size_t count = thread_counts[i];
-        char name[SERIES_NAME_BYTES];
-
-        snprintf(name, sizeof name, "threads@stele#%zu", count);
-        stats_add(stats, name,
-                  threads_rate(&store, count, threads->duration_ms));
-        snprintf(name, sizeof name, "threads@bare_log#%zu", count);
-        stats_add(stats, name,
-                  threads_rate(&floor, count, threads->duration_ms));
+        measure(threads, stats, "stele", thread_counts[i], commit_to_store);
+        measure(threads, stats, "bare_log", thread_counts[i], commit_to_floor);
     }
 }
 
