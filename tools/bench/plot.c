@@ -79,7 +79,8 @@ static void write_script(FILE *script, const struct bench_plot *plot,
             "set logscale xy\nset format x '%%.0s%%c'\n"
             "set format y '%%.0s%%c'\nset grid\nset offsets graph 0.05, graph "
             "0.05\n"
-            "set key outside right top\n",
+            "set key outside right top\n"
+            "set linetype 9 lc rgb 'gray50'\nset linetype cycle 9\n",
             directory, plot->file, plot->title, plot->x_label, plot->y_label);
     for (size_t i = 0; i < lines->count; i++) {
         fprintf(script, "$data%zu << END\n", i);
