@@ -107,7 +107,7 @@ struct stele_options {
     /* Of a new store only; an existing one keeps what it was made with. */
     uint64_t segment_bytes; /* 64 MiB; 1 MiB to 1 GiB, a multiple of 4096. */
 
-    uint64_t memtable_bytes;  /* 16 MiB; at least 64 KiB. */
+    uint64_t memtable_bytes;  /* 24 MiB; at least 64 KiB. */
     uint64_t value_bytes_max; /* 1 MiB; at most 16 MiB. */
     uint64_t batch_ops_max;   /* 1,000,000; at most 16,777,216. */
     uint32_t views_max;       /* 1,024 open at once. */

@@ -17,9 +17,9 @@ started=$SECONDS
 # shellcheck source=tools/install.sh
 . "$root/tools/install.sh"
 check_packages=("${build_packages[@]}" git clang libclang-rt-dev llvm
-    # Whom stele-bench compares with.
+    # Whom stele-bench compares with, and what draws its pictures.
     libsqlite3-dev librocksdb-dev libleveldb-dev libwiredtiger-dev libdb-dev
-    libhiredis-dev redis-server)
+    libhiredis-dev redis-server gnuplot-nox)
 
 # Tests write gigabytes and sync: on the disk that holds the checkout, and not in
 # a /tmp that may be in memory.

@@ -11,31 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/bench/names.h"
 #include "tools/must/must.h"
 
-enum { LINES_MAX = 16 };
-
-/* The lines of a plot, in the order in which they were measured. */
-struct lines {
-    char names[LINES_MAX][SERIES_NAME_BYTES];
-    size_t count;
-};
-
-static void add_line(struct lines *lines, const char *name)
-{
-    for (size_t i = 0; i < lines->count; i++) {
-        if (strcmp(lines->names[i], name) == 0) {
-            return;
-        }
-    }
-    if (lines->count == LINES_MAX) {
-        die("more than %d lines in a plot", LINES_MAX);
-    }
-    snprintf(lines->names[lines->count++], SERIES_NAME_BYTES, "%s", name);
-}
-
 static void find_lines(const struct bench_plot *plot, const struct stats *stats,
-                       struct lines *lines_out)
+                       struct names *lines_out)
 {
     char name[SERIES_NAME_BYTES];
 
@@ -45,7 +25,7 @@ static void find_lines(const struct bench_plot *plot, const struct stats *stats,
 
         series_name_parse(name, &parsed);
         if (strcmp(parsed.what, plot->series) == 0 && parsed.x > 0) {
-            add_line(lines_out, parsed.line);
+            names_add(lines_out, parsed.line);
         }
     }
 }
@@ -68,7 +48,7 @@ static void write_data(FILE *script, const struct bench_plot *plot,
 }
 
 static void write_script(FILE *script, const struct bench_plot *plot,
-                         const struct stats *stats, const struct lines *lines,
+                         const struct stats *stats, const struct names *lines,
                          const char *directory)
 {
     fprintf(script,
@@ -101,7 +81,7 @@ static void write_script(FILE *script, const struct bench_plot *plot,
 void plot_draw(const struct bench_plot *plot, const struct stats *stats,
                const char *directory)
 {
-    struct lines lines;
+    struct names lines;
     FILE *script;
 
     find_lines(plot, stats, &lines);

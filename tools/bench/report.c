@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bench/names.h"
 #include "tools/must/must.h"
 
 /* ---- Ratios --------------------------------------------------------------------- */
@@ -183,27 +184,6 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
 }
 
 /* ---- Series ------------------------------------------------------------------------ */
-
-enum { NAMES_MAX = 128 };
-
-/* Different names, in the order in which they came. */
-struct names {
-    char names[NAMES_MAX][SERIES_NAME_BYTES];
-    size_t count;
-};
-
-static void names_add(struct names *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        if (strcmp(names->names[i], name) == 0) {
-            return;
-        }
-    }
-    if (names->count == NAMES_MAX) {
-        die("more than %d names in a table", NAMES_MAX);
-    }
-    snprintf(names->names[names->count++], SERIES_NAME_BYTES, "%s", name);
-}
 
 /* The series that have a line, and of it the row: "what#x". */
 static bool row_of(const char *series, char row_out[SERIES_NAME_BYTES],
