@@ -29,6 +29,8 @@ struct commit_request {
     enum commit_kind kind;
     struct commit_request *next; /* In the queue, then in the group. */
     _Atomic uint32_t phase;
+    uint32_t gate;        /* Of the queue: where its thread waits, ... */
+    bool is_heir;         /* ... the first that did. */
     uint64_t deadline_ns; /* For waiting on room in the memtable. */
 
     struct stele_batch *batch;

@@ -82,12 +82,19 @@ struct commit_group {
     size_t record_bytes[WAL_UNIT_RECORDS_MAX];
 };
 
+enum { COMMIT_GATES = 4 };
+
 struct commit_queue {
     struct mutex mutex;
     struct commit_request *head;
     struct commit_request **tail;
     bool led;           /* Somebody holds the log role. */
     bool keeper_wanted; /* ... namely the log keeper, once it wakes. */
+    /* Where waiters wait: those that queue up for one group at the same gate, the next
+     * ones at the next. */
+    _Atomic uint32_t gates[COMMIT_GATES];
+    uint32_t gate; /* Of who queues up now. */
+    bool has_heir; /* One of them is called when the role is handed on. */
 };
 
 /* The tail that a read-only handle keeps (engine/follow.c). */

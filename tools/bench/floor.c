@@ -86,11 +86,18 @@ void floor_file_destroy(struct floor_file *file)
 
 /* ---- Many writers ------------------------------------------------------------- */
 
+/* For the group that is written, and for the next. */
+enum { GATES = 2 };
+
+/* The first in line is called to lead, everybody once the group is on the disk. */
+enum { WAKE_FIRST = 1, WAKE_GROUP = 2 };
+
 enum waiter_state { WAITER_WAITS, WAITER_LEADS, WAITER_IS_DONE };
 
 struct waiter {
     struct waiter *next;
     _Atomic uint32_t state;
+    uint32_t gate; /* Of the group that it will be in. */
     size_t bytes;
 };
 
@@ -100,6 +107,8 @@ struct floor_log {
     struct waiter *first; /* The queue; its head leads or will. */
     struct waiter **end;
     bool led;
+    _Atomic uint32_t gates[GATES];
+    uint32_t gate;
 };
 
 struct floor_log *floor_log_create(const char *directory)
@@ -117,12 +126,15 @@ static void lead(struct floor_log *log, struct waiter *self)
 {
     struct waiter *waiter;
     struct waiter *heir;
+    _Atomic uint32_t *gate;
     size_t bytes = 0;
 
     mutex_lock(&log->mutex);
     waiter = log->first;
     log->first = NULL;
     log->end = &log->first;
+    gate = &log->gates[log->gate];
+    log->gate = (log->gate + 1) % GATES;
     mutex_unlock(&log->mutex);
 
     for (const struct waiter *one = waiter; one != NULL; one = one->next) {
@@ -135,24 +147,44 @@ static void lead(struct floor_log *log, struct waiter *self)
     log->led = heir != NULL;
     mutex_unlock(&log->mutex);
     if (heir != NULL) {
-        park_release(&heir->state, WAITER_LEADS);
+        _Atomic uint32_t *heirs = &log->gates[heir->gate];
+
+        atomic_store(&heir->state, WAITER_LEADS);
+        park_gate_open(heirs, WAKE_FIRST);
     }
     while (waiter != NULL) {
         struct waiter *next = waiter->next; /* Gone once it is released. */
 
         if (waiter != self) {
-            park_release(&waiter->state, WAITER_IS_DONE);
+            atomic_store(&waiter->state, WAITER_IS_DONE);
         }
         waiter = next;
+    }
+    park_gate_open(gate, WAKE_FIRST | WAKE_GROUP);
+}
+
+static void wait_at(_Atomic uint32_t *gate, struct waiter *self,
+                    uint32_t reasons)
+{
+    for (;;) {
+        const uint32_t seen = park_gate_look(gate);
+
+        if (atomic_load(&self->state) != WAITER_WAITS) {
+            return;
+        }
+        park_gate_wait(gate, seen, reasons);
     }
 }
 
 void floor_log_commit(struct floor_log *log, size_t bytes)
 {
     struct waiter self = {.bytes = bytes};
+    uint32_t reasons;
     bool leads;
 
     mutex_lock(&log->mutex);
+    reasons = log->first == NULL ? WAKE_FIRST | WAKE_GROUP : WAKE_GROUP;
+    self.gate = log->gate;
     *log->end = &self;
     log->end = &self.next;
     leads = !log->led;
@@ -160,7 +192,7 @@ void floor_log_commit(struct floor_log *log, size_t bytes)
     mutex_unlock(&log->mutex);
 
     if (!leads) {
-        park_while(&self.state, WAITER_WAITS);
+        wait_at(&log->gates[self.gate], &self, reasons);
         leads = atomic_load(&self.state) == WAITER_LEADS;
     }
     if (leads) {

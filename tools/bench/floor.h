@@ -20,7 +20,7 @@ void floor_file_write(struct floor_file *file, size_t bytes);
 void floor_file_destroy(struct floor_file *file);
 
 /* Many writers: a group commit without a store around it. The first becomes the
- * leader and writes for all that wait; each is woken by its own futex. */
+ * leader and writes for all that wait; one call wakes them. */
 struct floor_log;
 
 struct floor_log *floor_log_create(const char *directory);
