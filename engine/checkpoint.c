@@ -29,7 +29,7 @@
 enum {
     /* Entries of a sweep that cost a transaction as much as a dirty page does: pages that
      * are emptied are not written. */
-    SWEPT_PER_PAGE = 64,
+    SWEPT_PER_PAGE = 256,
 };
 
 /* Where the walk stands: a value, so that a failed step can be rewound. */

@@ -287,11 +287,10 @@ static enum stele_status drain(struct stele *store, struct stele_error *error)
     if (status != STELE_OK) {
         return status;
     }
+    /* Small ones, also if somebody waits for the end: a commit's sync has to wait for
+     * the disk to be done with one. */
+    checkpoint_limit_pages(checkpoint, store->tuning.checkpoint_pages_per_step);
     while (status == STELE_OK && !done && !is_stopping(store)) {
-        checkpoint_limit_pages(checkpoint,
-                               pause_ns(store) == 0
-                                   ? store->tuning.checkpoint_pages_hurried
-                                   : store->tuning.checkpoint_pages_per_pause);
         status =
             checkpoint_advance(store, checkpoint, UINT64_MAX, &done, error);
         /* Both go on, however much is committed. */

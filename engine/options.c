@@ -45,13 +45,12 @@ void store_tuning_init(struct store_tuning *tuning)
     *tuning = (struct store_tuning){
         .io = io_posix(),
         .checkpoint_pages_max = 2048,
-        .checkpoint_pages_hurried = 512,
-        .checkpoint_pages_per_pause = 256,
-        .checkpoint_pause_ms = 20,
+        .checkpoint_pages_per_step = 64,
+        .checkpoint_pause_ms = 5,
         .range_fragments_max = 16384,
         .idle_anchor_ms = 100,
         .snapshot_log_bytes = STORE_LOG_BYTES_PER_SNAPSHOT,
-        .snapshot_step_bytes = 1 << 20,
+        .snapshot_step_bytes = 256 << 10,
         .snapshot_retry_ms = 30000,
     };
 }

@@ -57,14 +57,13 @@ enum { STORE_LOCK_BYTE_WRITER, STORE_LOCK_BYTE_DECLARED };
 /* What tests turn; stele_open() uses the defaults. */
 struct store_tuning {
     struct io *io;
-    uint64_t checkpoint_pages_max;       /* Dirty pages a transaction: 2,048. */
-    uint64_t checkpoint_pages_hurried;   /* If somebody waits for it: 512. */
-    uint64_t checkpoint_pages_per_pause; /* 256 */
-    uint64_t checkpoint_pause_ms;        /* 20; 0: no pacing. */
-    uint64_t range_fragments_max;        /* 16,384 force a checkpoint. */
-    uint64_t idle_anchor_ms;             /* 100 */
+    uint64_t checkpoint_pages_max;      /* Dirty pages a transaction: 2,048. */
+    uint64_t checkpoint_pages_per_step; /* 64, while there are commits. */
+    uint64_t checkpoint_pause_ms;       /* 5; 0: no pacing. */
+    uint64_t range_fragments_max;       /* 16,384 force a checkpoint. */
+    uint64_t idle_anchor_ms;            /* 100 */
     uint64_t snapshot_log_bytes;  /* 64 MiB since the last one make one due. */
-    uint64_t snapshot_step_bytes; /* 1 MiB between two pauses. */
+    uint64_t snapshot_step_bytes; /* 256 KiB between two pauses. */
     uint64_t snapshot_retry_ms;   /* 30,000 after one that failed. */
     uint64_t hash_seed;           /* 0: random. */
     uint64_t segment_bytes;       /* 0: as the options say. */

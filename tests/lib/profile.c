@@ -17,7 +17,7 @@ struct profile profile_named(const char *name)
         profile.options.segment_bytes = (uint64_t)1 << 20;
         profile.options.memtable_bytes = (uint64_t)64 << 10;
         profile.tuning.checkpoint_pages_max = 8;
-        profile.tuning.checkpoint_pages_per_pause = 32;
+        profile.tuning.checkpoint_pages_per_step = 32;
         profile.tuning.checkpoint_pause_ms = 1;
         profile.tuning.range_fragments_max = 64;
     } else if (strcmp(name, "default") != 0) {
