@@ -411,7 +411,9 @@ static void prefetch_from(const struct memtable_run *run, uint64_t index)
         const char *version = (const char *)atomic_load_explicit(
             &run->nodes[index + VERSIONS_AHEAD]->head, memory_order_relaxed);
 
-        for (int line = 0; line < VERSION_LINES_AHEAD; line++) {
+        /* None: all were withdrawn. */
+        for (int line = 0; version != NULL && line < VERSION_LINES_AHEAD;
+             line++) {
             __builtin_prefetch(version + line * CACHE_LINE_BYTES);
         }
     }
