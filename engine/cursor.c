@@ -396,6 +396,7 @@ static enum stele_status find_visible(struct stele_cursor *cursor,
                 error);
         }
         if (status != STELE_OK) {
+            cursor->place = UNPOSITIONED; /* Not all of them have moved. */
             return status;
         }
     }
@@ -491,6 +492,8 @@ static enum stele_status step(struct stele_cursor *cursor,
     }
     if (status == STELE_OK) {
         status = step_sources(cursor, cursor->on_current, error);
+        /* They have left it: if the next key turns out damaged, it is met again. */
+        cursor->on_current = 0;
     }
     if (status == STELE_OK) {
         status = find_visible(cursor, entry_out, error);

@@ -1023,7 +1023,10 @@ static enum stele_status cursor_step(struct index_cursor *cursor,
 
         if (result != 0) {
             cursor->positioned = false;
-            return fail(cursor->reader->index->name, result, what, error);
+            /* A key that was there a moment ago. */
+            return fail(cursor->reader->index->name,
+                        result == MDB_NOTFOUND ? MDB_CORRUPTED : result, what,
+                        error);
         }
     }
     step_ahead(cursor);

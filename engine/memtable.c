@@ -23,6 +23,7 @@ enum {
     BUCKET_COUNT_MIN = 1024,
     BYTES_PER_BUCKET = 64, /* A small node with a small version is larger. */
     UNDO_CAPACITY_MIN = 64,
+    PAGE_BYTES = 4096,
 };
 
 /* ---- Arena ----------------------------------------------------------------- */
@@ -140,6 +141,17 @@ static uint64_t bucket_count_for(uint64_t bytes_target)
     return count;
 }
 
+/* Have memory behind all of it now: else readers and the leader would pay for a page
+ * fault wherever they look first. */
+static void touch_pages(void *memory, size_t bytes)
+{
+    volatile uint8_t *page = memory;
+
+    for (size_t offset = 0; offset < bytes; offset += PAGE_BYTES) {
+        page[offset] = 0;
+    }
+}
+
 static void memtable_destroy(struct memtable *memtable)
 {
     memtable_order_release(memtable->order);
@@ -168,11 +180,10 @@ enum stele_status memtable_create(uint64_t bytes_target, uint64_t hash_seed,
     memtable->bucket_mask = bucket_count - 1;
     memtable->hash_seed = hash_seed;
     memtable->arena.chunk_bytes = arena_chunk_bytes_for(bytes_target);
-    /* Written now, and not calloc'ed: else readers and the leader would pay for a
-     * page fault wherever they look first. */
-    memtable->buckets = malloc(bucket_count * sizeof *memtable->buckets);
+    memtable->buckets = calloc(bucket_count, sizeof *memtable->buckets);
     if (memtable->buckets != NULL) {
-        memset(memtable->buckets, 0, bucket_count * sizeof *memtable->buckets);
+        touch_pages(memtable->buckets,
+                    bucket_count * sizeof *memtable->buckets);
     }
     if (memtable->buckets == NULL ||
         pthread_mutex_init(&memtable->order_mutex, NULL) != 0) {

@@ -242,6 +242,8 @@ static void by_walking(enum stele_status (*step)(struct stele_cursor *,
                      STELE_OK);
     assert_int_equal(step(cursor, &entry, &dir.error), STELE_OK);
     assert_int_equal(step(cursor, &entry, &dir.error), STELE_CORRUPT);
+    /* Whoever goes on all the same does not get past it. */
+    assert_int_equal(step(cursor, &entry, &dir.error), STELE_CORRUPT);
     stele_cursor_close(cursor);
     stele_view_close(view);
 }
