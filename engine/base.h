@@ -55,7 +55,8 @@ enum stele_status base_entry_value(const struct base *base,
                                    struct stele_error *error) STELE_MUST_CHECK;
 
 /* As the index's (engine/index.h), but what it shows is borrowed until its next call;
- * the base is not empty. A `key` must not be one that the cursor lent. Closed before the base is released. */
+ * the base is not empty. A `key` must not be one that the cursor lent. Closed before the
+ * base is released. */
 enum stele_status base_cursor_open(struct base *base,
                                    struct base_cursor **cursor_out,
                                    struct stele_error *error) STELE_MUST_CHECK;

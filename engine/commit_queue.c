@@ -98,19 +98,8 @@ enum { WAKE_HEIR = 1, WAKE_GROUP = 2 };
 static void wait_for_turn(struct commit_queue *queue,
                           struct commit_request *request)
 {
-    _Atomic uint32_t *gate = &queue->gates[request->gate];
-    const uint32_t reasons =
-        request->is_heir ? WAKE_HEIR | WAKE_GROUP : WAKE_GROUP;
-
-    for (;;) {
-        const uint32_t seen = park_gate_look(gate);
-
-        if (atomic_load_explicit(&request->phase, memory_order_acquire) !=
-            COMMIT_WAITING) {
-            return;
-        }
-        park_gate_wait(gate, seen, reasons);
-    }
+    park_while(&request->phase, COMMIT_WAITING, &queue->gates[request->gate],
+               request->is_heir ? WAKE_HEIR | WAKE_GROUP : WAKE_GROUP);
 }
 
 /* One that was left over from a group that was full is not its gate's heir: then all
@@ -121,7 +110,7 @@ static void call_heir(struct commit_queue *queue, struct commit_request *heir)
     const uint32_t reasons = heir->is_heir ? WAKE_HEIR : WAKE_GROUP;
 
     atomic_store_explicit(&heir->phase, COMMIT_LEADING, memory_order_release);
-    park_gate_open(gate, reasons);
+    park_open(gate, reasons);
 }
 
 static void finish_async(struct commit_request *request)
@@ -156,7 +145,7 @@ static void finish(struct commit_queue *queue, struct commit_request *group,
     }
     for (size_t gate = 0; gate < COMMIT_GATES; gate++) {
         if (opened[gate]) {
-            park_gate_open(&queue->gates[gate], WAKE_HEIR | WAKE_GROUP);
+            park_open(&queue->gates[gate], WAKE_HEIR | WAKE_GROUP);
         }
     }
     *async_end = NULL;

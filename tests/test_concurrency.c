@@ -140,6 +140,8 @@ static void queue_key(char key[KEY_BYTES], uint32_t committer, uint64_t number)
     snprintf(key, KEY_BYTES, "%" PRIu32 "/%010" PRIu64, committer, number);
 }
 
+static _Atomic uint32_t promises_gate; /* Where all wait for theirs. */
+
 /* What an asynchronous commit will tell. */
 struct promise {
     _Atomic uint32_t kept;
@@ -157,7 +159,8 @@ static void keep(void *context, enum stele_status status,
     if (status != STELE_OK) {
         promise->error = *error;
     }
-    park_release(&promise->kept, 1);
+    atomic_store(&promise->kept, 1);
+    park_open(&promises_gate, 1);
 }
 
 static enum stele_durability choose_durability(struct committer *committer)
@@ -180,7 +183,7 @@ static void begin_commit(struct committer *committer, struct stele_batch *batch,
 static enum stele_status end_commit(struct promise *promise,
                                     struct stele_error *error)
 {
-    park_while(&promise->kept, 0);
+    park_while(&promise->kept, 0, &promises_gate, 1);
     *error = promise->error;
     return promise->status;
 }

@@ -150,7 +150,7 @@ static void lead(struct floor_log *log, struct waiter *self)
         _Atomic uint32_t *heirs = &log->gates[heir->gate];
 
         atomic_store(&heir->state, WAITER_LEADS);
-        park_gate_open(heirs, WAKE_FIRST);
+        park_open(heirs, WAKE_FIRST);
     }
     while (waiter != NULL) {
         struct waiter *next = waiter->next; /* Gone once it is released. */
@@ -160,20 +160,7 @@ static void lead(struct floor_log *log, struct waiter *self)
         }
         waiter = next;
     }
-    park_gate_open(gate, WAKE_FIRST | WAKE_GROUP);
-}
-
-static void wait_at(_Atomic uint32_t *gate, struct waiter *self,
-                    uint32_t reasons)
-{
-    for (;;) {
-        const uint32_t seen = park_gate_look(gate);
-
-        if (atomic_load(&self->state) != WAITER_WAITS) {
-            return;
-        }
-        park_gate_wait(gate, seen, reasons);
-    }
+    park_open(gate, WAKE_FIRST | WAKE_GROUP);
 }
 
 void floor_log_commit(struct floor_log *log, size_t bytes)
@@ -192,7 +179,7 @@ void floor_log_commit(struct floor_log *log, size_t bytes)
     mutex_unlock(&log->mutex);
 
     if (!leads) {
-        wait_at(&log->gates[self.gate], &self, reasons);
+        park_while(&self.state, WAITER_WAITS, &log->gates[self.gate], reasons);
         leads = atomic_load(&self.state) == WAITER_LEADS;
     }
     if (leads) {
