@@ -168,7 +168,6 @@ static void commit_sizes(const struct bytes_job *job)
     const uint64_t segment_bytes =
         (job->items * ITEM_LOG_BYTES / MIB + 1) * MIB;
     uint64_t *numbers = numbers_in_order(job->items);
-    struct stele_error error = {0};
     uint64_t commits = 0;
     struct stele *store;
 
@@ -180,7 +179,7 @@ static void commit_sizes(const struct bytes_job *job)
         commit_size(store, job, size, numbers);
         must_be("items", bench_store_items(store), puts_of(size, job));
         commits += commits_of(size, job);
-        must(stele_checkpoint(store, &error), &error);
+        bench_store_checkpoint(store);
     }
     must_be("commits", bench_store_commits(store), commits);
     bench_store_close(store);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
@@ -19,6 +18,7 @@
 #include "tools/bench/plot.h"
 #include "tools/bench/remove_tree.h"
 #include "tools/bench/report.h"
+#include "tools/bench/store.h"
 #include "tools/must/must.h"
 
 static const char usage[] =
@@ -133,12 +133,9 @@ static void make_directory(const char *parent)
 static void *start(const struct bench_workload *workload,
                    const struct bench_size *size)
 {
-    char path[sizeof directory + 64];
+    char path[BENCH_PATH_BYTES];
 
-    snprintf(path, sizeof path, "%s/%s", directory, workload->name);
-    if (mkdir(path, 0700) != 0) {
-        die("%s: %s", path, strerror(errno));
-    }
+    bench_directory(directory, workload->name, path);
     return workload->start(path, size);
 }
 

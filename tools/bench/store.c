@@ -68,19 +68,14 @@ void bench_store_close(struct stele *store)
 
 char *bench_store_load(const char *parent, const char *name, uint64_t count)
 {
+    char directory[BENCH_PATH_BYTES];
     struct stele *store;
-    char *directory;
 
-    if (asprintf(&directory, "%s/%s", parent, name) < 0) {
-        die("out of memory");
-    }
-    if (mkdir(directory, 0700) != 0) {
-        die("%s: %s", directory, strerror(errno));
-    }
+    bench_directory(parent, name, directory);
     store = bench_store_create(directory);
     bench_store_put_items(store, NULL, count);
     bench_store_close(store);
-    return directory;
+    return must_have(strdup(directory));
 }
 
 void item_key(char key[ITEM_KEY_BYTES + 1], uint64_t number)
@@ -164,19 +159,13 @@ void bench_store_commit_puts(struct stele *store, const uint64_t *numbers,
 void bench_store_commit_deletes(struct stele *store, const uint64_t *numbers,
                                 uint64_t count)
 {
-    struct stele_error error = {0};
-    struct stele_batch *batch;
+    char(*keys)[ITEM_KEY_BYTES + 1] = must_have(malloc(count * sizeof keys[0]));
 
-    must(stele_batch_create(&batch, &error), &error);
     for (uint64_t i = 0; i < count; i++) {
-        char key[ITEM_KEY_BYTES + 1];
-
-        item_key(key, numbers[i]);
-        must(stele_batch_delete(batch, item_table, key, ITEM_KEY_BYTES, &error),
-             &error);
+        item_key(keys[i], numbers[i]);
     }
-    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
-    stele_batch_destroy(batch);
+    (void)bench_store_delete_us(store, keys, count, NULL);
+    free(keys);
 }
 
 void bench_store_delete_all(struct stele *store)
@@ -227,24 +216,10 @@ static bool is_below(struct stele *store, uint64_t percent)
            options.memtable_bytes / 100 * percent;
 }
 
-void bench_store_half_fill(struct stele *store)
-{
-    struct stele_error error = {0};
-    struct stele_batch *batch;
-    uint64_t first = 0;
-
-    must(stele_batch_create(&batch, &error), &error);
-    while (is_below(store, 50)) {
-        put_items(store, batch, "others", NULL, first, FILL_BATCH_ITEMS,
-                  STELE_RELAXED);
-        first += FILL_BATCH_ITEMS;
-    }
-    stele_batch_destroy(batch);
-    must(stele_sync(store, &error), &error);
-}
-
-void bench_store_overwrite(struct stele *store, const char *keys,
-                           uint64_t count, uint64_t *next, uint64_t percent)
+/* Number *next is numbers[*next], and the first again behind the last; NULL: itself. */
+static void fill(struct stele *store, const char *table,
+                 const uint64_t *numbers, uint64_t count, uint64_t *next,
+                 uint64_t percent)
 {
     struct stele_error error = {0};
     struct stele_batch *batch;
@@ -253,15 +228,26 @@ void bench_store_overwrite(struct stele *store, const char *keys,
     while (is_below(store, percent)) {
         stele_batch_clear(batch);
         for (uint64_t i = 0; i < FILL_BATCH_ITEMS; i++, ++*next) {
-            must(stele_batch_put(
-                     batch, item_table, keys + *next % count * ITEM_KEY_BYTES,
-                     ITEM_KEY_BYTES, item_value, ITEM_VALUE_BYTES, &error),
-                 &error);
+            put_item(batch, table,
+                     numbers == NULL ? *next : numbers[*next % count]);
         }
         must(stele_commit(store, batch, STELE_RELAXED, NULL, &error), &error);
     }
     stele_batch_destroy(batch);
     must(stele_sync(store, &error), &error);
+}
+
+void bench_store_half_fill(struct stele *store)
+{
+    uint64_t next = 0;
+
+    fill(store, "others", NULL, 0, &next, 50);
+}
+
+void bench_store_overwrite(struct stele *store, const uint64_t *numbers,
+                           uint64_t count, uint64_t *next, uint64_t percent)
+{
+    fill(store, item_table, numbers, count, next, percent);
 }
 
 void bench_store_checkpoint(struct stele *store)

@@ -59,9 +59,9 @@ uint64_t bench_store_commits(struct stele *store);
 /* Put other keys until the memtable is half full. */
 void bench_store_half_fill(struct stele *store);
 
-/* Put the items with these keys, ITEM_KEY_BYTES each, from number *next on (and from the
- * first again behind the last), until the memtable is so full; *next goes on. */
-void bench_store_overwrite(struct stele *store, const char *keys,
+/* Put the items with these numbers, from numbers[*next] on (and from the first again
+ * behind the last), until the memtable is so full; *next goes on. */
+void bench_store_overwrite(struct stele *store, const uint64_t *numbers,
                            uint64_t count, uint64_t *next, uint64_t percent);
 
 /* The memtable is empty then. */

@@ -51,9 +51,7 @@ static uint64_t stele_commits(void *store)
 
 static void stele_settle(void *store)
 {
-    struct stele_error error = {0};
-
-    must(stele_checkpoint(store, &error), &error);
+    bench_store_checkpoint(store);
     bench_store_close(store);
 }
 

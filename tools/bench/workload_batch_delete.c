@@ -123,13 +123,10 @@ static double loop_us(struct batch_delete *self)
     return (double)(clock_ns() - start_ns) / 1e3;
 }
 
-static void add_median(struct stats *stats, const char *series, uint64_t ops,
-                       struct samples *samples)
+static void add_median(struct stats *stats, const char *what, const char *line,
+                       uint64_t ops, struct samples *samples)
 {
-    char name[SERIES_NAME_BYTES];
-
-    snprintf(name, sizeof name, "%s#%" PRIu64, series, ops);
-    stats_add(stats, name, samples_percentile(samples, 50));
+    stats_add_point(stats, what, line, ops, samples_percentile(samples, 50));
     samples_free(samples);
 }
 
@@ -144,9 +141,9 @@ static void round_of_batches(struct batch_delete *self, uint64_t ops,
         measure(self, found, i, &measured);
         put_back(self, found);
     }
-    add_median(stats, "batch_delete@stele", ops, &measured.stele);
-    add_median(stats, "batch_delete@bare", ops, &measured.floor);
-    add_median(stats, "batch_delete@put", ops, &measured.put);
+    add_median(stats, "batch_delete", "stele", ops, &measured.stele);
+    add_median(stats, "batch_delete", "bare", ops, &measured.floor);
+    add_median(stats, "batch_delete", "put", ops, &measured.put);
 }
 
 static void round_of_loops(struct batch_delete *self, struct stats *stats)
@@ -158,7 +155,7 @@ static void round_of_loops(struct batch_delete *self, struct stats *stats)
         samples_add(&loops, loop_us(self));
         put_back(self, LOOP_OPS);
     }
-    add_median(stats, "loop_delete@stele", LOOP_OPS, &loops);
+    add_median(stats, "loop_delete", "stele", LOOP_OPS, &loops);
 }
 
 static void batch_delete_round(void *workload, struct stats *stats)

@@ -58,13 +58,6 @@ static void *memory_start(const char *directory, const struct bench_size *size)
     return self;
 }
 
-static void checkpoint(struct stele *store)
-{
-    struct stele_error error = {0};
-
-    must(stele_checkpoint(store, &error), &error);
-}
-
 static void delete_and_put_back(struct memory *self, struct stele *store,
                                 const struct loaded *loaded, uint64_t count)
 {
@@ -120,10 +113,10 @@ static uint64_t work(struct memory *self, const struct loaded *loaded,
                                 STELE_RELAXED, &self->seed);
     delete_and_put_back(self, store, loaded, deletes);
     largest_bytes = commit_largest_batch(self, store);
-    checkpoint(store);
+    bench_store_checkpoint(store);
     must(stele_snapshot(store, NULL, &error), &error);
     delete_others(store);
-    checkpoint(store);
+    bench_store_checkpoint(store);
     bench_store_must_hold(store, loaded->items);
     bench_store_close(store);
     return largest_bytes;

@@ -135,10 +135,7 @@ static bool goes_on(const struct peers_workload *self, uint64_t repeat,
 static void add(struct stats *stats, const char *what, const struct turn *turn,
                 uint64_t x, double value)
 {
-    char name[SERIES_NAME_BYTES];
-
-    snprintf(name, sizeof name, "%s@%s#%" PRIu64, what, turn->peer->name, x);
-    stats_add(stats, name, value);
+    stats_add_point(stats, what, turn->peer->name, x, value);
 }
 
 static void measure_put(struct peers_workload *self, const struct turn *turn,

@@ -29,8 +29,9 @@ struct pair {
     const char *suffix; /* Of the series' names. */
     struct stele *store;
     struct bare_lmdb *lmdb;
-    char *key_bytes;
-    struct reader_keys keys; /* In random order. */
+    uint64_t *numbers;       /* Of all items, in random order, ... */
+    char *key_bytes;         /* ... and their keys. */
+    struct reader_keys keys; /* The same. */
     uint64_t overwritten;    /* So many of them, from the first on. */
     uint64_t seed;
 };
@@ -60,7 +61,7 @@ static void make_keys(struct pair *pair, uint64_t items)
     for (uint64_t i = 0; i < items; i++) {
         item_key(keys + i * ITEM_KEY_BYTES, numbers[i]);
     }
-    free(numbers);
+    pair->numbers = numbers;
     pair->key_bytes = keys;
     pair->keys = (struct reader_keys){.keys = keys, .count = items};
 }
@@ -144,7 +145,7 @@ static void measure_all(const struct pair *pair, const char *line,
 
 static void overwrite(struct pair *pair, uint64_t percent)
 {
-    bench_store_overwrite(pair->store, pair->keys.keys, pair->keys.count,
+    bench_store_overwrite(pair->store, pair->numbers, pair->keys.count,
                           &pair->overwritten, percent);
 }
 
@@ -170,6 +171,7 @@ static void pair_finish(struct pair *pair)
 {
     bench_store_close(pair->store);
     bare_lmdb_close(pair->lmdb);
+    free(pair->numbers);
     free(pair->key_bytes);
 }
 

@@ -73,7 +73,6 @@ static uint64_t take_snapshot(const struct rebuild_workload *self,
     uint64_t digest;
 
     bench_store_put_items(store, NULL, self->changes);
-    must(stele_checkpoint(store, &error), &error);
     memory_watch();
     start_ns = clock_ns();
     must(stele_snapshot(store, NULL, &error), &error);

@@ -52,11 +52,9 @@ static void measure(struct threads *threads, struct stats *stats,
 {
     const struct crowd crowd = {
         .context = threads, .step = commit, .items = threads->items};
-    char name[SERIES_NAME_BYTES];
 
-    snprintf(name, sizeof name, "threads@%s#%zu", line, thread_count);
-    stats_add(stats, name,
-              crowd_run(&crowd, thread_count, threads->duration_ms));
+    stats_add_point(stats, "threads", line, thread_count,
+                    crowd_run(&crowd, thread_count, threads->duration_ms));
 }
 
 static void *threads_start(const char *directory, const struct bench_size *size)
