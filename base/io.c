@@ -419,6 +419,21 @@ enum stele_status io_file_sync(struct io_file *file, struct stele_error *error)
     return STELE_OK;
 }
 
+enum stele_status io_file_write_back(struct io_file *file, uint64_t offset,
+                                     uint64_t bytes, struct stele_error *error)
+{
+    const int result =
+        file->io->calls->write_back(file->io, file->fd, offset, bytes);
+
+    if (result < 0) {
+        return error_set_errno(error, STELE_IO, -result,
+                               "%s: offset %" PRIu64 ": write back %" PRIu64
+                               " bytes",
+                               file->name, offset, bytes);
+    }
+    return STELE_OK;
+}
+
 enum stele_status io_file_allocate(struct io_file *file, uint64_t bytes,
                                    struct stele_error *error)
 {

@@ -172,6 +172,17 @@ enum stele_status io_file_write(struct io_file *file, const void *data,
 enum stele_status io_file_sync(struct io_file *file,
                                struct stele_error *error) STELE_MUST_CHECK;
 
+/*
+ * Have the disk write these bytes now, and wait until it has: a later sync of all of
+ * them at once would hold up every other file's sync for as long as it takes. No
+ * promise: what was written is durable after io_file_sync() only (neither the disk's
+ * cache nor the file system's metadata is flushed: sync_file_range). After a failure
+ * the same holds as after a failed sync. Does nothing where the system has no such call.
+ */
+enum stele_status io_file_write_back(struct io_file *file, uint64_t offset,
+                                     uint64_t bytes, struct stele_error *error)
+    STELE_MUST_CHECK;
+
 /* Reserve blocks for the first `bytes` bytes and set the size. UNSUPPORTED
  * where the file system cannot. */
 enum stele_status io_file_allocate(struct io_file *file, uint64_t bytes,
@@ -252,6 +263,7 @@ struct io_calls {
     ssize_t (*writev)(struct io *io, int fd, const struct iovec *iov,
                       int iov_count, uint64_t offset);
     int (*sync_data)(struct io *io, int fd);
+    int (*write_back)(struct io *io, int fd, uint64_t offset, uint64_t bytes);
     int (*allocate)(struct io *io, int fd, uint64_t bytes);
     int (*truncate)(struct io *io, int fd, uint64_t bytes);
     int (*drop_cache)(struct io *io, int fd);

@@ -236,6 +236,18 @@ static int posix_sync_data(struct io *io, int fd)
     return result_or_errno(fdatasync(fd));
 }
 
+static int posix_write_back(struct io *io, int fd, uint64_t offset,
+                            uint64_t bytes)
+{
+    const int result = result_or_errno(
+        sync_file_range(fd, (off64_t)offset, (off64_t)bytes,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                            SYNC_FILE_RANGE_WAIT_AFTER));
+
+    (void)io;
+    return result == -ENOSYS ? 0 : result;
+}
+
 static int posix_allocate(struct io *io, int fd, uint64_t bytes)
 {
     (void)io;
@@ -355,6 +367,7 @@ static const struct io_calls posix_calls = {
     .read = posix_read,
     .writev = posix_writev,
     .sync_data = posix_sync_data,
+    .write_back = posix_write_back,
     .allocate = posix_allocate,
     .truncate = posix_truncate,
     .drop_cache = posix_drop_cache,

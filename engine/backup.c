@@ -320,6 +320,10 @@ static enum stele_status copy_run(struct backup *backup, struct io_file *source,
         if (status == STELE_OK && !bytes_are_zero(buffer, bytes)) {
             status = io_file_write(target, buffer, bytes, offset, error);
             backup->report.bytes_copied += bytes;
+            if (status == STELE_OK) {
+                /* The broker's commits may be on the same disk. */
+                status = io_file_write_back(target, offset, bytes, error);
+            }
         }
         offset += bytes;
         tell(backup, "copying", bytes);

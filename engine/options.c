@@ -45,7 +45,7 @@ void store_tuning_init(struct store_tuning *tuning)
     *tuning = (struct store_tuning){
         .io = io_posix(),
         .checkpoint_pages_max = 2048,
-        .checkpoint_pages_per_step = 64,
+        .checkpoint_pages_per_step = 128,
         .checkpoint_pause_ms = 5,
         .range_fragments_max = 16384,
         .idle_anchor_ms = 100,

@@ -58,7 +58,7 @@ enum { STORE_LOCK_BYTE_WRITER, STORE_LOCK_BYTE_DECLARED };
 struct store_tuning {
     struct io *io;
     uint64_t checkpoint_pages_max;      /* Dirty pages a transaction: 2,048. */
-    uint64_t checkpoint_pages_per_step; /* 64, while there are commits. */
+    uint64_t checkpoint_pages_per_step; /* 128, while there are commits. */
     uint64_t checkpoint_pause_ms;       /* 5; 0: no pacing. */
     uint64_t range_fragments_max;       /* 16,384 force a checkpoint. */
     uint64_t idle_anchor_ms;            /* 100 */

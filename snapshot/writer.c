@@ -21,7 +21,7 @@
 #include "base/numbered.h"
 #include "snapshot/block.h"
 
-enum { PACE_BYTES = 4 << 20 }; /* So much at most is left for the last sync. */
+enum { PACE_BYTES = 256 << 10 };
 
 enum writer_stage {
     WRITER_WRITING,
@@ -38,8 +38,8 @@ struct snapshot_writer {
     uint8_t uuid[SNAPSHOT_UUID_BYTES];
     uint64_t lsn;
     uint64_t seed;
-    uint64_t offset;         /* Where the next write goes. */
-    uint64_t flushed_offset; /* As far as the last flush came. */
+    uint64_t offset;       /* Where the next write goes. */
+    uint64_t written_back; /* Before it. */
     uint64_t entries;
     uint64_t blocks;
     uint32_t entry_bytes; /* In `block` ... */
@@ -286,23 +286,22 @@ static enum stele_status sync_file(struct snapshot_writer *writer,
     return status;
 }
 
-enum stele_status snapshot_writer_flush(struct snapshot_writer *writer,
-                                        struct stele_error *error)
-{
-    const enum stele_status status = check_stage(writer, WRITER_WRITING, error);
-
-    /* Nothing depends on this one. But a last sync of a whole snapshot would hold
-     * up the disk, and with it the commits, for as long as it takes. */
-    writer->flushed_offset = writer->offset;
-    return status == STELE_OK ? sync_file(writer, error) : status;
-}
-
 enum stele_status snapshot_writer_pace(struct snapshot_writer *writer,
                                        struct stele_error *error)
 {
-    return writer->offset - writer->flushed_offset > PACE_BYTES
-               ? snapshot_writer_flush(writer, error)
-               : STELE_OK;
+    const uint64_t from = writer->written_back;
+    enum stele_status status = check_stage(writer, WRITER_WRITING, error);
+
+    if (status != STELE_OK || writer->offset - from < PACE_BYTES) {
+        return status;
+    }
+    writer->written_back = writer->offset;
+    status =
+        io_file_write_back(writer->file, from, writer->offset - from, error);
+    if (status != STELE_OK) {
+        writer->stage = WRITER_FAILED; /* As after a failed sync. */
+    }
+    return status;
 }
 
 static enum stele_status write_footer(struct snapshot_writer *writer,

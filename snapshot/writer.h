@@ -41,10 +41,9 @@ enum stele_status snapshot_writer_add(
 /* Bytes written to the file so far. */
 uint64_t snapshot_writer_bytes(const struct snapshot_writer *writer);
 
-enum stele_status snapshot_writer_flush(
-    struct snapshot_writer *writer, struct stele_error *error) STELE_MUST_CHECK;
-
-/* That, once 4 MiB were written since the last time. */
+/* Once 256 KiB were written since the last time: have the disk write them. A sync of
+ * all at the end would hold up the disk, and with it the commits; one a step would
+ * have the file system commit its journal, and hold them up, too. */
 enum stele_status snapshot_writer_pace(
     struct snapshot_writer *writer, struct stele_error *error) STELE_MUST_CHECK;
 

@@ -155,6 +155,14 @@ static int fake_allocate(struct io *io, int fd, uint64_t bytes)
     return fake_fd_call(io, fd);
 }
 
+static int fake_write_back(struct io *io, int fd, uint64_t offset,
+                           uint64_t bytes)
+{
+    (void)offset;
+    (void)bytes;
+    return fake_fd_call(io, fd);
+}
+
 static int fake_random(struct io *io, void *target, size_t bytes)
 {
     (void)io;
@@ -177,6 +185,7 @@ static const struct io_calls fake_calls = {
     .read = fake_read,
     .writev = fake_writev,
     .sync_data = fake_fd_call,
+    .write_back = fake_write_back,
     .allocate = fake_allocate,
     .drop_cache = fake_fd_call,
     .lock = fake_lock,
@@ -404,6 +413,18 @@ static void a_sync_without_space_is_an_io_error(void **state)
     SCRIPT(-ENOSPC);
     assert_int_equal(io_dir_sync(dir, &error), STELE_IO);
     assert_int_equal(error.sys_errno, ENOSPC);
+}
+
+static void writing_back_fails_as_a_sync_does(void **state)
+{
+    (void)state;
+    SCRIPT(0);
+    assert_int_equal(io_file_write_back(file, 4096, 8, &error), STELE_OK);
+    SCRIPT(-ENOSPC);
+    assert_failed(io_file_write_back(file, 4096, 8, &error), STELE_IO, ENOSPC,
+                  "wal/1: offset 4096: write back 8 bytes: No space left on "
+                  "device (errno 28)");
+    assert_int_equal(call_count, 1);
 }
 
 /* ---- Names ----------------------------------------------------------------------------- */
@@ -654,6 +675,7 @@ static void a_file_is_written_synced_and_read_back(void **state)
     assert_int_equal(io_file_open(dir, "f", IO_OPEN_CREATE_NEW, &file, &error),
                      STELE_OK);
     assert_int_equal(io_file_writev(file, iov, 2, 2, &error), STELE_OK);
+    assert_int_equal(io_file_write_back(file, 2, 8, &error), STELE_OK);
     assert_int_equal(io_file_sync(file, &error), STELE_OK);
     assert_int_equal(io_file_drop_cache(file, &error), STELE_OK);
     assert_int_equal(
@@ -838,6 +860,7 @@ int main(void)
         FAKE_TEST(any_other_failed_write_is_an_io_error),
         FAKE_TEST(a_failed_sync_is_never_repeated),
         FAKE_TEST(a_sync_without_space_is_an_io_error),
+        FAKE_TEST(writing_back_fails_as_a_sync_does),
         FAKE_TEST(an_interrupted_open_is_repeated),
         FAKE_TEST(an_interrupted_open_of_a_directory_is_repeated),
         FAKE_TEST(only_enoent_is_absence),

@@ -95,6 +95,8 @@ static const struct kind {
     {SIM_CALL_READ, ONE_BYTE},
     {SIM_CALL_CLOSE, -EIO},
     {SIM_CALL_CLOSE, -EINTR},
+    {SIM_CALL_WRITE_BACK, -EIO},
+    {SIM_CALL_WRITE_BACK, -ENOSPC},
     {SIM_CALL_DROP_CACHE, -EIO},
     {SIM_CALL_LOCK, -EIO},
     {SIM_CALL_LOCK, -ENOLCK},
@@ -134,7 +136,8 @@ static bool is_full(int result)
 
 static bool is_sync(enum sim_call call)
 {
-    return call == SIM_CALL_SYNC || call == SIM_CALL_SYNC_DIR;
+    return call == SIM_CALL_SYNC || call == SIM_CALL_WRITE_BACK ||
+           call == SIM_CALL_SYNC_DIR;
 }
 
 /* In use, not a temporary that can be made anew. */

@@ -64,9 +64,9 @@ static enum stele_status add_text(const char *key)
     return add(key, strlen(key), "value", 5);
 }
 
-static enum stele_status flush(void)
+static enum stele_status pace(void)
 {
-    return snapshot_writer_flush(writer, &error);
+    return snapshot_writer_pace(writer, &error);
 }
 
 static enum stele_status finish(void)
@@ -175,7 +175,7 @@ static void the_same_entries_are_the_same_bytes(void **state)
     (void)state;
     snapshot_file_make(&file, &pairs, &info);
     first = files_read(file.path, &first_size);
-    /* Once more, flushed now and then. */
+    /* Once more, paced now and then. */
     assert_int_equal(create(), STELE_OK);
     for (size_t index = 0; index < pairs.count; index++) {
         const struct snapshot_entry *entry = &pairs.entries[index];
@@ -184,7 +184,7 @@ static void the_same_entries_are_the_same_bytes(void **state)
             snapshot_writer_add(writer, entry->key, entry->stored, &error),
             STELE_OK);
         if (random_one_in(&random, 10)) {
-            assert_int_equal(flush(), STELE_OK);
+            assert_int_equal(pace(), STELE_OK);
         }
     }
     assert_int_equal(finish(), STELE_OK);
@@ -238,7 +238,7 @@ static void steps_have_an_order(void **state)
     assert_int_equal(publish(), STELE_INVALID);
     assert_int_equal(finish(), STELE_OK);
     assert_int_equal(finish(), STELE_INVALID);
-    assert_int_equal(flush(), STELE_INVALID);
+    assert_int_equal(pace(), STELE_INVALID);
     assert_int_equal(add_text("a"), STELE_INVALID);
     assert_non_null(
         strstr(error.message, SNAPSHOT_FILE_TEMPORARY ": is finished"));
@@ -324,8 +324,8 @@ static enum stele_status write_all(const struct snapshot_pairs *pairs)
          index++) {
         status = snapshot_writer_add(writer, pairs->entries[index].key,
                                      pairs->entries[index].stored, &error);
-        if (status == STELE_OK && index == pairs->count / 2) {
-            status = flush();
+        if (status == STELE_OK) {
+            status = pace();
         }
     }
     if (status == STELE_OK) {
@@ -338,7 +338,7 @@ static enum stele_status write_all(const struct snapshot_pairs *pairs)
 static unsigned fail_every(enum io_fault_call call, int sys_errno,
                            enum stele_status expected)
 {
-    struct snapshot_pairs pairs = snapshot_pairs_counted(2000, 100);
+    struct snapshot_pairs pairs = snapshot_pairs_counted(2000, 400);
 
     for (unsigned after = 0; after < DISK_CALLS_MAX; after++) {
         enum stele_status status;
@@ -357,7 +357,7 @@ static unsigned fail_every(enum io_fault_call call, int sys_errno,
         assert_false(files_exists(file.path));
         if (writer != NULL) { /* It goes on with nothing. */
             assert_int_equal(add_text("z"), STELE_INVALID);
-            assert_int_equal(flush(), STELE_INVALID);
+            assert_int_equal(pace(), STELE_INVALID);
             assert_int_equal(finish(), STELE_INVALID);
             assert_int_equal(publish(), STELE_INVALID);
         }
@@ -371,12 +371,12 @@ static unsigned fail_every(enum io_fault_call call, int sys_errno,
 static void a_failed_write_leaves_nothing(void **state)
 {
     (void)state;
-    /* Header, four blocks, footer. */
-    assert_int_equal(fail_every(IO_FAULT_WRITE, EIO, STELE_IO), 6);
+    /* Header, thirteen blocks, footer. */
+    assert_int_equal(fail_every(IO_FAULT_WRITE, EIO, STELE_IO), 15);
     files_remove(file.path);
-    assert_int_equal(fail_every(IO_FAULT_WRITE, ENOSPC, STELE_NO_SPACE), 6);
+    assert_int_equal(fail_every(IO_FAULT_WRITE, ENOSPC, STELE_NO_SPACE), 15);
     files_remove(file.path);
-    assert_int_equal(fail_every(IO_FAULT_WRITE, 0, STELE_IO), 6); /* Short. */
+    assert_int_equal(fail_every(IO_FAULT_WRITE, 0, STELE_IO), 15); /* Short. */
 }
 
 static void a_failed_sync_leaves_nothing_and_is_not_repeated(void **state)
@@ -384,12 +384,23 @@ static void a_failed_sync_leaves_nothing_and_is_not_repeated(void **state)
     const uint64_t before = io_fault_calls(IO_FAULT_SYNC);
 
     (void)state;
-    assert_int_equal(fail_every(IO_FAULT_SYNC, EIO, STELE_IO), 2);
-    /* The flush; flush and finish; both again. */
-    assert_int_equal(io_fault_calls(IO_FAULT_SYNC) - before, 1 + 2 + 2);
+    assert_int_equal(fail_every(IO_FAULT_SYNC, EIO, STELE_IO), 1);
+    assert_int_equal(io_fault_calls(IO_FAULT_SYNC) - before, 2);
     files_remove(file.path);
     /* Never "no space": nobody knows what is on the disk. */
-    assert_int_equal(fail_every(IO_FAULT_SYNC, ENOSPC, STELE_IO), 2);
+    assert_int_equal(fail_every(IO_FAULT_SYNC, ENOSPC, STELE_IO), 1);
+}
+
+/* Nor is the sync asked then, which would not know of it any more. */
+static void what_is_not_written_back_leaves_nothing(void **state)
+{
+    const uint64_t before = io_fault_calls(IO_FAULT_SYNC);
+
+    (void)state;
+    assert_int_equal(fail_every(IO_FAULT_WRITE_BACK, EIO, STELE_IO), 2);
+    assert_int_equal(io_fault_calls(IO_FAULT_SYNC) - before, 1);
+    files_remove(file.path);
+    assert_int_equal(fail_every(IO_FAULT_WRITE_BACK, ENOSPC, STELE_IO), 2);
 }
 
 static void a_failed_creation_or_rename_leaves_nothing(void **state)
@@ -452,6 +463,7 @@ int main(void)
         DISK_TEST(bytes_are_counted_as_they_are_written),
         DISK_TEST(a_failed_write_leaves_nothing),
         DISK_TEST(a_failed_sync_leaves_nothing_and_is_not_repeated),
+        DISK_TEST(what_is_not_written_back_leaves_nothing),
         DISK_TEST(a_failed_creation_or_rename_leaves_nothing),
         DISK_TEST(a_failed_directory_sync_is_told_apart),
         DISK_TEST(a_snapshot_is_synced_before_it_has_its_name),

@@ -267,6 +267,8 @@ static void a_failed_preparation_leaves_no_temporary(void **state)
     fail_each(IO_FAULT_WRITE, EDQUOT, STELE_NO_SPACE);
     fail_each(IO_FAULT_WRITE, EIO, STELE_IO);
     fail_each(IO_FAULT_WRITE, 0, STELE_IO); /* Short. */
+    fail_each(IO_FAULT_WRITE_BACK, EIO, STELE_IO);
+    fail_each(IO_FAULT_WRITE_BACK, ENOSPC, STELE_IO);
     fail_each(IO_FAULT_SYNC, EIO, STELE_IO);
     fail_each(IO_FAULT_SYNC, ENOSPC, STELE_IO);
     fail_each(IO_FAULT_RENAME, ENOSPC, STELE_NO_SPACE);

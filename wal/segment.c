@@ -21,7 +21,7 @@
 enum {
     SEGMENT_CHECKSUM_OFFSET = 56,
     SEGMENT_FIELDS_END = 64,
-    SEGMENT_CHUNK_BYTES = 1 << 20, /* Of zeros a write. */
+    SEGMENT_CHUNK_BYTES = 256 << 10, /* Of zeros a write. */
     SEGMENT_READ_BYTES = 256 << 10,
 };
 
@@ -88,10 +88,14 @@ static enum stele_status fill(const struct wal_segment *segment,
          offset < segment->bytes;
          offset += chunk_bytes) {
         const uint64_t left = segment->bytes - offset;
+        const uint64_t bytes = left < chunk_bytes ? left : chunk_bytes;
 
-        status = io_file_write(segment->file, chunk,
-                               left < chunk_bytes ? (size_t)left : chunk_bytes,
-                               offset, error);
+        status =
+            io_file_write(segment->file, chunk, (size_t)bytes, offset, error);
+        if (status == STELE_OK) {
+            /* A sync of all of them at once would hold up the commits'. */
+            status = io_file_write_back(segment->file, offset, bytes, error);
+        }
     }
     if (status == STELE_OK) {
         encode_header(segment, uuid, chunk);

@@ -274,6 +274,22 @@ static int fault_sync_data(struct io *self, int fd)
     return pretending ? 0 : io_posix()->calls->sync_data(io_posix(), fd);
 }
 
+static int fault_write_back(struct io *self, int fd, uint64_t offset,
+                            uint64_t bytes)
+{
+    char name[NAME_BYTES];
+    int sys_errno;
+
+    (void)self;
+    name_of(fd, name);
+    if (strikes(IO_FAULT_WRITE_BACK, name, &sys_errno)) {
+        return -sys_errno;
+    }
+    return pretending
+               ? 0
+               : io_posix()->calls->write_back(io_posix(), fd, offset, bytes);
+}
+
 static int fault_sync_dir(struct io *self, int fd)
 {
     int sys_errno;
@@ -317,6 +333,7 @@ static void fill_calls(void)
     calls.read = fault_read;
     calls.writev = fault_writev;
     calls.sync_data = fault_sync_data;
+    calls.write_back = fault_write_back;
     calls.sync_dir = fault_sync_dir;
     calls.allocate = fault_allocate;
     calls.rename = fault_rename;

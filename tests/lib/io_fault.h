@@ -17,6 +17,7 @@ enum io_fault_call {
     IO_FAULT_READ,
     IO_FAULT_WRITE,
     IO_FAULT_SYNC,
+    IO_FAULT_WRITE_BACK,
     IO_FAULT_SYNC_DIR,
     IO_FAULT_ALLOCATE,
     IO_FAULT_RENAME,

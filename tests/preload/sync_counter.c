@@ -59,21 +59,21 @@ static const char *const class_names[CLASS_COUNT] = {
 };
 
 enum counter {
-    /* The first six make data durable; their sum is reported as "syncs". */
+    /* The first five make data durable; their sum is reported as "syncs". */
     COUNT_FSYNC,
     COUNT_FDATASYNC,
-    COUNT_SYNC_FILE_RANGE,
     COUNT_MSYNC,  /* MS_SYNC only; not told apart by file: "other". */
     COUNT_SYNCFS, /* sync() is in "other". */
     COUNT_DSYNC_WRITES,
+    COUNT_SYNC_FILE_RANGE, /* Flushes no disk's cache and no metadata. */
     COUNT_WRITES,
     COUNT_BYTES,
     COUNT_COUNT,
 };
 
 static const char *const counter_names[COUNT_COUNT] = {
-    "fsync",  "fdatasync",    "sync_file_range", "msync",
-    "syncfs", "dsync_writes", "writes",          "bytes",
+    "fsync",        "fdatasync",       "msync",  "syncfs",
+    "dsync_writes", "sync_file_range", "writes", "bytes",
 };
 
 static _Atomic uint64_t counts[CLASS_COUNT][COUNT_COUNT];

@@ -633,6 +633,24 @@ static int sim_sync_data(struct io *io, int fd)
     return 0;
 }
 
+/* The disk may have it earlier than it would; but it may at any time. */
+static int sim_write_back(struct io *io, int fd, uint64_t offset,
+                          uint64_t bytes)
+{
+    struct sim_process *process = process_of(io);
+    const uint32_t inode = inode_of(process, fd);
+    const int fault =
+        enter(process, SIM_CALL_WRITE_BACK, name_of(process, fd), 0);
+
+    (void)offset;
+    (void)bytes;
+    if (fault != 0) {
+        record(process->disk, SIM_OP_SYNC_LOST)->inode = inode;
+        lose_pending(process->disk, inode);
+    }
+    return fault;
+}
+
 static int resize(struct io *io, enum sim_call call, int fd, uint64_t bytes)
 {
     struct sim_process *process = process_of(io);
@@ -776,6 +794,7 @@ static const struct io_calls calls = {
     .read = sim_read,
     .writev = sim_writev,
     .sync_data = sim_sync_data,
+    .write_back = sim_write_back,
     .allocate = sim_allocate_file,
     .truncate = sim_truncate,
     .drop_cache = sim_drop_cache,
