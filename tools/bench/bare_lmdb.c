@@ -2,12 +2,12 @@
 #include "tools/bench/bare_lmdb.h"
 
 #include <errno.h>
-#include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/bench/lmdb_env.h"
 #include "tools/bench/store.h"
 #include "tools/must/must.h"
 
@@ -17,97 +17,71 @@ enum {
     KEY_BYTES = TABLE_BYTES + ITEM_KEY_BYTES,
 };
 
-#define MAP_BYTES ((size_t)64 << 30)
-
 struct bare_lmdb {
-    MDB_env *environment;
-    MDB_dbi items;
+    struct lmdb_env env;
 };
-
-static void must_lmdb(int result)
-{
-    if (result != MDB_SUCCESS) {
-        die("LMDB: %s", mdb_strerror(result));
-    }
-}
-
-static MDB_txn *begin(struct bare_lmdb *lmdb)
-{
-    MDB_txn *transaction;
-
-    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, 0, &transaction));
-    return transaction;
-}
 
 struct bare_lmdb *bare_lmdb_open(const char *directory)
 {
     struct bare_lmdb *lmdb = must_have(calloc(1, sizeof *lmdb));
     char path[DIRECTORY_BYTES + 16];
-    MDB_txn *transaction;
 
     snprintf(path, sizeof path, "%s/lmdb", directory);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         die("%s: %s", path, strerror(errno));
     }
-    must_lmdb(mdb_env_create(&lmdb->environment));
-    must_lmdb(mdb_env_set_mapsize(lmdb->environment, MAP_BYTES));
-    must_lmdb(mdb_env_open(lmdb->environment, path, MDB_NOTLS, 0600));
-    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, MDB_RDONLY, &transaction));
-    must_lmdb(mdb_dbi_open(transaction, NULL, 0, &lmdb->items));
-    must_lmdb(mdb_txn_commit(transaction));
+    lmdb_env_open(&lmdb->env, path);
     return lmdb;
 }
 
 /* `buffer` holds it. */
-static MDB_val key_of(char buffer[KEY_BYTES + 1], uint64_t number)
+static const char *key_of(char buffer[KEY_BYTES + 1], uint64_t number)
 {
     memcpy(buffer, item_table, TABLE_BYTES);
     item_key(buffer + TABLE_BYTES, number);
-    return (MDB_val){.mv_size = KEY_BYTES, .mv_data = buffer};
+    return buffer;
 }
 
 void bare_lmdb_put(struct bare_lmdb *lmdb, const uint64_t *numbers,
                    uint64_t count)
 {
-    MDB_txn *transaction = begin(lmdb);
+    MDB_txn *transaction = lmdb_env_begin(&lmdb->env, 0);
 
     for (uint64_t i = 0; i < count; i++) {
-        char buffer[KEY_BYTES + 1];
-        MDB_val key = key_of(buffer, numbers[i]);
-        MDB_val value = {.mv_size = ITEM_VALUE_BYTES,
-                         .mv_data = (void *)(uintptr_t)item_value};
+        char key[KEY_BYTES + 1];
 
-        must_lmdb(mdb_put(transaction, lmdb->items, &key, &value, 0));
+        lmdb_env_put(&lmdb->env, transaction, key_of(key, numbers[i]),
+                     KEY_BYTES, item_value, ITEM_VALUE_BYTES);
     }
-    must_lmdb(mdb_txn_commit(transaction));
+    lmdb_env_commit(transaction);
 }
 
 void bare_lmdb_delete(struct bare_lmdb *lmdb, const uint64_t *numbers,
                       uint64_t count)
 {
-    MDB_txn *transaction = begin(lmdb);
+    MDB_txn *transaction = lmdb_env_begin(&lmdb->env, 0);
 
     for (uint64_t i = 0; i < count; i++) {
-        char buffer[KEY_BYTES + 1];
-        MDB_val key = key_of(buffer, numbers[i]);
+        char key[KEY_BYTES + 1];
 
-        must_lmdb(mdb_del(transaction, lmdb->items, &key, NULL));
+        lmdb_env_delete(&lmdb->env, transaction, key_of(key, numbers[i]),
+                        KEY_BYTES);
     }
-    must_lmdb(mdb_txn_commit(transaction));
+    lmdb_env_commit(transaction);
 }
 
 void bare_lmdb_delete_prefix(struct bare_lmdb *lmdb)
 {
     const size_t prefix_bytes = TABLE_BYTES + sizeof ITEM_PREFIX - 1;
-    MDB_txn *transaction = begin(lmdb);
-    char prefix[KEY_BYTES + 1];
-    MDB_val key = key_of(prefix, 0);
+    MDB_txn *transaction = lmdb_env_begin(&lmdb->env, 0);
+    char first[KEY_BYTES + 1];
+    const char *prefix = key_of(first, 0);
+    MDB_val key = {.mv_size = prefix_bytes, .mv_data = first};
     MDB_cursor *cursor;
     MDB_val value;
     int result;
 
-    key.mv_size = prefix_bytes;
-    must_lmdb(mdb_cursor_open(transaction, lmdb->items, &cursor));
+    must_lmdb(mdb_cursor_open(transaction, lmdb->env.items, &cursor));
     result = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
     while (result == MDB_SUCCESS && key.mv_size >= prefix_bytes &&
            memcmp(key.mv_data, prefix, prefix_bytes) == 0) {
@@ -118,28 +92,25 @@ void bare_lmdb_delete_prefix(struct bare_lmdb *lmdb)
         must_lmdb(result);
     }
     mdb_cursor_close(cursor);
-    must_lmdb(mdb_txn_commit(transaction));
+    lmdb_env_commit(transaction);
 }
 
 uint64_t bare_lmdb_count(struct bare_lmdb *lmdb)
 {
-    MDB_stat found;
-
-    must_lmdb(mdb_env_stat(lmdb->environment, &found));
-    return found.ms_entries;
+    return lmdb_env_count(&lmdb->env);
 }
 
 uint64_t bare_lmdb_commits(struct bare_lmdb *lmdb)
 {
     MDB_envinfo found;
 
-    must_lmdb(mdb_env_info(lmdb->environment, &found));
+    must_lmdb(mdb_env_info(lmdb->env.env, &found));
     return found.me_last_txnid;
 }
 
 void bare_lmdb_close(struct bare_lmdb *lmdb)
 {
-    mdb_env_close(lmdb->environment);
+    lmdb_env_close(&lmdb->env);
     free(lmdb);
 }
 
@@ -155,8 +126,8 @@ static void *open_view(void *source)
     const struct bare_lmdb *lmdb = source;
     struct lmdb_view *view = must_have(calloc(1, sizeof *view));
 
-    must_lmdb(mdb_txn_begin(lmdb->environment, NULL, MDB_RDONLY, &view->txn));
-    view->dbi = lmdb->items;
+    view->txn = lmdb_env_begin(&lmdb->env, MDB_RDONLY);
+    view->dbi = lmdb->env.items;
     return view;
 }
 
