@@ -72,8 +72,7 @@ only_in() {
         grep -v -E "^($owners):" | complain "<$header> belongs into $* alone"
 }
 # LMDB is also one of those whom the benchmark compares with.
-only_in lmdb.h engine/index_lmdb.c tools/bench/bare_lmdb.c \
-    tools/bench/peers/peer_lmdb.c
+only_in lmdb.h engine/index_lmdb.c tools/bench/lmdb_env.h
 only_in xxhash.h base/checksum.c
 only_in sqlite3.h tools/bench/peers/peer_sqlite.c
 only_in rocksdb/c.h tools/bench/peers/peer_rocksdb.c

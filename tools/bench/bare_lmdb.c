@@ -162,11 +162,17 @@ static uint64_t scan(void *context, bool touch_only)
     MDB_val key;
     MDB_val stored;
     uint64_t count = 0;
+    int result;
 
     must_lmdb(mdb_cursor_open(view->txn, view->dbi, &cursor));
-    while (mdb_cursor_get(cursor, &key, &stored, MDB_NEXT) == 0) {
+    result = mdb_cursor_get(cursor, &key, &stored, MDB_NEXT);
+    while (result == MDB_SUCCESS) {
         take(key, stored, touch_only);
         count++;
+        result = mdb_cursor_get(cursor, &key, &stored, MDB_NEXT);
+    }
+    if (result != MDB_NOTFOUND) {
+        must_lmdb(result);
     }
     mdb_cursor_close(cursor);
     return count;

@@ -53,6 +53,7 @@ struct bench_ratio {
     const char *unit;
     enum bench_direction direction;
     double bar; /* Missed: the run fails. 0: none. */
+    bool each;  /* It holds in each round, not for the medians only. */
     /* What it stands over, one of these: */
     const char *floor; /* A series. */
     double constant;
@@ -79,7 +80,7 @@ struct bench_workload {
     size_t plot_count;
     /* Make what the rounds need in `directory`, which is empty. */
     void *(*start)(const char *directory, const struct bench_size *size);
-    /* Add one sample to each series. */
+    /* Add a sample to each series that the round measures. */
     void (*round)(void *workload, struct stats *stats);
     void (*finish)(void *workload);
 };

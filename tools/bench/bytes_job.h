@@ -12,7 +12,7 @@
 struct bytes_job {
     const char *work;
     const char *whom;      /* "stele" or "lmdb". */
-    const char *directory; /* Empty; and so it is left. */
+    const char *directory; /* Made for it, and removed. */
     uint64_t items;
     uint64_t batch_items;
     uint64_t commits;

@@ -73,7 +73,8 @@ bool counted_is_possible(void)
     char path[2 * PATH_MAX];
 
     find_counter(path);
-    return access(path, R_OK) == 0;
+    /* LD_PRELOAD takes those for the end of a name. */
+    return strpbrk(path, " :") == NULL && access(path, R_OK) == 0;
 }
 
 void counted_mark(const char *name)

@@ -4,13 +4,20 @@
  * 1. Start all workloads, each in a directory of its own.
  * 2. Rounds: each workload once, in turn.
  * 3. Report the ratios of the medians; exit with 1 if a bar is missed.
+ *
+ * A child does all of that. Its parent removes the directory, however that ends.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
@@ -29,11 +36,11 @@ static const char usage[] =
     "beside\n"
     "other stores, in rounds that take turns; print the ratios of the medians\n"
     "with their bars. Works in a new directory in DIR (default: the current\n"
-    "one), which should be on the disk in question, and removes it. Exits with "
-    "1\n"
-    "if a bar is missed, 2 if it could not be run.\n"
+    "one), which should be on the disk in question, and removes it. All of it\n"
+    "takes up to 10 GB there and most of an hour. Exits with 1 if a bar is\n"
+    "missed, 2 if it could not be run.\n"
     "\n"
-    "  --rounds N        default 5\n"
+    "  --rounds N        default 5; 2 with --quick\n"
     "  --only WORKLOAD   only this one, or these; default: all\n"
     "  --quick           a few seconds at small sizes; no bars\n"
     "  --json            one object a line\n"
@@ -48,7 +55,10 @@ static const struct bench_workload *const workloads[] = {
     &workload_bytes,   &workload_relaxed,      &workload_memory,
     &workload_scale,   &workload_peers,
 };
-enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+enum {
+    WORKLOADS = sizeof workloads / sizeof workloads[0],
+    ROUNDS_MAX = 1000,
+};
 
 static const struct bench_size full_size = {
     .items = 100000,
@@ -59,7 +69,7 @@ static const struct bench_size full_size = {
     .peer_threads_ms = 6000,
     .peer_cap_ms = 2000,
     .open_items = 1000000,
-    .open_tail = 10000,
+    .open_tail = 16000, /* 62.5 MiB of log. */
     .steady_log_bytes = 64 << 20,
     .impact_ms = 2000,
     .impact_reads = 250000,
@@ -113,20 +123,20 @@ struct request {
 
 static char directory[4096];
 
-/* At exit, also from die(). */
-static void remove_directory(void)
-{
-    remove_tree(directory);
-}
-
 static void make_directory(const char *parent)
 {
-    snprintf(directory, sizeof directory, "%s/stele-bench-XXXXXX", parent);
-    if (mkdtemp(directory) == NULL) {
+    struct statfs found;
+
+    if (snprintf(directory, sizeof directory, "%s/stele-bench-XXXXXX",
+                 parent) >= (int)sizeof directory ||
+        mkdtemp(directory) == NULL) {
         die("%s: %s", directory, strerror(errno));
     }
-    if (atexit(remove_directory) != 0) {
-        die("atexit");
+    if (statfs(directory, &found) == 0 && found.f_type == TMPFS_MAGIC) {
+        fprintf(stderr,
+                "stele-bench: %s is in memory: there is no disk "
+                "whose limit it could be at\n",
+                parent);
     }
 }
 
@@ -141,12 +151,15 @@ static void *start(const struct bench_workload *workload,
 
 /* ---- The report --------------------------------------------------------------- */
 
-/* How many bars are missed. */
-static unsigned report(const struct stats *stats, const struct request *request)
+static struct bench_verdict report(const struct stats *stats,
+                                   const struct request *request)
 {
-    unsigned missed = 0;
+    struct bench_verdict all = {0, 0};
 
-    if (!request->json) {
+    if (request->json) {
+        printf("{\"rounds\":%lu,\"quick\":%s}\n", request->rounds,
+               request->quick ? "true" : "false");
+    } else {
         if (request->quick) {
             printf("quick: at smaller sizes than these lines say, and too "
                    "short to be believed\n");
@@ -155,12 +168,19 @@ static unsigned report(const struct stats *stats, const struct request *request)
     }
     for (size_t i = 0; i < WORKLOADS; i++) {
         if (request->wanted[i]) {
-            missed += (request->json ? report_ratios_json : report_ratios)(
-                stdout, workloads[i], stats, !request->quick);
+            const struct bench_verdict verdict =
+                (request->json ? report_ratios_json : report_ratios)(
+                    stdout, workloads[i], stats, !request->quick);
+
+            all.missed += verdict.missed;
+            all.unmeasured += verdict.unmeasured;
         }
     }
     (request->json ? report_series_json : report_tables)(stdout, stats);
-    return missed;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        die("the report cannot be written: %s", strerror(errno));
+    }
+    return all;
 }
 
 static void draw(const struct stats *stats, const struct request *request)
@@ -174,14 +194,14 @@ static void draw(const struct stats *stats, const struct request *request)
 
 /* ---- The run -------------------------------------------------------------------- */
 
-static unsigned run(const struct request *request)
+/* Returns the exit code. */
+static int run(const struct request *request)
 {
     const struct bench_size *size = request->quick ? &quick_size : &full_size;
     void *started[WORKLOADS] = {NULL};
     struct stats stats = {0};
-    unsigned missed;
+    struct bench_verdict verdict;
 
-    make_directory(request->parent);
     for (size_t i = 0; i < WORKLOADS; i++) {
         if (request->wanted[i]) {
             started[i] = start(workloads[i], size);
@@ -206,10 +226,79 @@ static unsigned run(const struct request *request)
             workloads[i]->finish(started[i]);
         }
     }
-    missed = report(&stats, request);
+    verdict = report(&stats, request);
     draw(&stats, request);
     stats_free(&stats);
-    return missed;
+    if (verdict.unmeasured > 0) {
+        fprintf(stderr, "stele-bench: %u with a bar not measured\n",
+                verdict.unmeasured);
+    }
+    if (verdict.missed > 0) {
+        fprintf(stderr, "stele-bench: %u missed\n", verdict.missed);
+    }
+    return verdict.missed > 0 ? 1 : 0;
+}
+
+/* ---- The child that does it ------------------------------------------------------ */
+
+static pid_t worker;
+
+static void end_worker(int number)
+{
+    (void)number;
+    kill(worker, SIGKILL);
+}
+
+static void start_worker(const struct request *request)
+{
+    const pid_t parent = getpid();
+
+    worker = fork();
+    if (worker < 0) {
+        die("fork: %s", strerror(errno));
+    }
+    if (worker == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
+            die("the parent is gone");
+        }
+        exit(run(request));
+    }
+}
+
+static int run_in_child(const struct request *request)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction on_end = {.sa_handler = end_worker};
+    int status;
+
+    make_directory(request->parent);
+    start_worker(request);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        sigaction(ends[i], &on_end, NULL);
+    }
+    while (waitpid(worker, &status, 0) != worker) {
+        if (errno != EINTR) {
+            die("waitpid: %s", strerror(errno));
+        }
+    }
+    remove_tree(directory);
+    if (!WIFEXITED(status)) {
+        fprintf(stderr, "stele-bench: ended by signal %d\n", WTERMSIG(status));
+        return 2;
+    }
+    return WEXITSTATUS(status);
+}
+
+static unsigned long parse_rounds(const char *text)
+{
+    char *end;
+    const unsigned long rounds = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || rounds == 0 ||
+        rounds > ROUNDS_MAX) {
+        die("--rounds %s: expected 1 to %d", text, ROUNDS_MAX);
+    }
+    return rounds;
 }
 
 static void want(struct request *request, const char *name)
@@ -260,8 +349,7 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, OPTION_HELP},
         {NULL, 0, NULL, 0},
     };
-    struct request request = {.parent = ".", .rounds = 5};
-    unsigned missed;
+    struct request request = {.parent = "."};
     int option;
 
     if (argc > 1 && strcmp(argv[1], bytes_job_verb) == 0) {
@@ -270,14 +358,13 @@ int main(int argc, char **argv)
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case OPTION_ROUNDS:
-            request.rounds = strtoul(optarg, NULL, 10);
+            request.rounds = parse_rounds(optarg);
             break;
         case OPTION_ONLY:
             want(&request, optarg);
             break;
         case OPTION_QUICK:
             request.quick = true;
-            request.rounds = 2;
             break;
         case OPTION_JSON:
             request.json = true;
@@ -296,17 +383,18 @@ int main(int argc, char **argv)
     if (optind < argc) {
         request.parent = argv[optind++];
     }
-    if (optind < argc || request.rounds == 0) {
+    if (optind < argc || request.parent[0] == '\0') {
         print_usage(stderr);
         return 2;
     }
     if (!wants_any(&request)) {
         want_all(&request);
     }
-    missed = run(&request);
-    if (missed > 0) {
-        fprintf(stderr, "stele-bench: %u missed\n", missed);
-        return 1;
+    if (request.rounds == 0) {
+        request.rounds = request.quick ? 2 : 5;
     }
-    return 0;
+    if (request.plots != NULL) {
+        plot_check(request.plots);
+    }
+    return run_in_child(&request);
 }

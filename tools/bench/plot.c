@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/bench/names.h"
 #include "tools/must/must.h"
@@ -76,6 +78,16 @@ static void write_script(FILE *script, const struct bench_plot *plot,
                 strcmp(lines->names[i], "stele") == 0 ? 3 : 1, lines->names[i]);
     }
     fputc('\n', script);
+}
+
+void plot_check(const char *directory)
+{
+    if (access(directory, W_OK | X_OK) != 0) {
+        die("%s: %s", directory, strerror(errno));
+    }
+    if (system("gnuplot --version > /dev/null 2>&1") != 0) {
+        die("gnuplot is not installed");
+    }
 }
 
 void plot_draw(const struct bench_plot *plot, const struct stats *stats,

@@ -36,8 +36,8 @@ extern const struct reader stele_reader;
 void reader_take(const void *key, size_t key_bytes, const void *value,
                  size_t value_bytes, bool touch_only);
 
-/* How many items a second `threads` threads get, each all of `keys` from a place of
- * its own on; or scan. `scans`: NULL keys. In millions. */
+/* How many items a second `threads` threads get, each a part of `keys`; or
+ * scan, each all of it. `scans`: NULL keys. In millions. */
 double reader_run(const struct reader *reader, void *source, size_t threads,
                   const struct reader_keys *keys, bool touch_only);
 

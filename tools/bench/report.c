@@ -16,7 +16,7 @@ struct found {
     char floor[SERIES_NAME_BYTES]; /* What it stands over; "": a constant. */
     double stele;
     double below;
-    double value;
+    double value; /* Of the medians; where each round counts, of the worst. */
     double least;
     double greatest;
     bool missed;
@@ -76,11 +76,25 @@ static struct found find(const struct bench_ratio *ratio,
     stats_spread(stats, ratio->stele,
                  found.floor[0] == '\0' ? NULL : found.floor, ratio->constant,
                  &found.least, &found.greatest);
+    if (ratio->each) {
+        found.value =
+            ratio->direction == BENCH_AT_MOST ? found.greatest : found.least;
+    }
     found.missed =
         bars && ratio->bar != 0 &&
         (ratio->direction == BENCH_AT_MOST ? found.value > ratio->bar
                                            : found.value < ratio->bar);
     return found;
+}
+
+static void judge(const struct bench_ratio *ratio, const struct found *found,
+                  bool bars, struct bench_verdict *verdict)
+{
+    if (found->missed) {
+        verdict->missed++;
+    } else if (bars && ratio->bar != 0 && !found->measured) {
+        verdict->unmeasured++;
+    }
 }
 
 /* As many digits as say something. */
@@ -95,10 +109,11 @@ void report_ratios_head(FILE *file)
             "floor", "", "ratio", "(its spread)", "bar");
 }
 
-unsigned report_ratios(FILE *file, const struct bench_workload *workload,
-                       const struct stats *stats, bool bars)
+struct bench_verdict report_ratios(FILE *file,
+                                   const struct bench_workload *workload,
+                                   const struct stats *stats, bool bars)
 {
-    unsigned missed = 0;
+    struct bench_verdict verdict = {0, 0};
 
     for (size_t i = 0; i < workload->ratio_count; i++) {
         const struct bench_ratio *ratio = &workload->ratios[i];
@@ -110,6 +125,7 @@ unsigned report_ratios(FILE *file, const struct bench_workload *workload,
             continue;
         }
         found = find(ratio, stats, bars);
+        judge(ratio, &found, bars, &verdict);
         fprintf(file, "%-62s", ratio->what);
         if (!found.stele_measured) {
             fprintf(file, " %10s %10s %-4s  not measured\n", "-", "-",
@@ -136,15 +152,15 @@ unsigned report_ratios(FILE *file, const struct bench_workload *workload,
             fprintf(file, "  (%s)", floor.line);
         }
         fputc('\n', file);
-        missed += found.missed ? 1 : 0;
     }
-    return missed;
+    return verdict;
 }
 
-unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
-                            const struct stats *stats, bool bars)
+struct bench_verdict report_ratios_json(FILE *file,
+                                        const struct bench_workload *workload,
+                                        const struct stats *stats, bool bars)
 {
-    unsigned missed = 0;
+    struct bench_verdict verdict = {0, 0};
 
     for (size_t i = 0; i < workload->ratio_count; i++) {
         const struct bench_ratio *ratio = &workload->ratios[i];
@@ -154,6 +170,7 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
             continue;
         }
         found = find(ratio, stats, bars);
+        judge(ratio, &found, bars, &verdict);
         fprintf(file,
                 "{\"what\":\"%s\",\"series\":\"%s\",\"unit\":\"%s\","
                 "\"direction\":\"%s\"",
@@ -178,9 +195,8 @@ unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
                                     : "true");
         }
         fprintf(file, "}\n");
-        missed += found.missed ? 1 : 0;
     }
-    return missed;
+    return verdict;
 }
 
 /* ---- Series ------------------------------------------------------------------------ */

@@ -9,14 +9,20 @@
 
 #include "tools/bench/bench.h"
 
+struct bench_verdict {
+    unsigned missed;     /* Bars. */
+    unsigned unmeasured; /* What has a bar and could not be measured here. */
+};
+
 /* One line for each ratio of the workload: medians, ratio, its least and greatest over
- * the rounds, the bar. With `bars` false none is held against anything. Returns how
- * many are missed. */
-unsigned report_ratios(FILE *file, const struct bench_workload *workload,
-                       const struct stats *stats, bool bars);
+ * the rounds, the bar. With `bars` false none is held against anything. */
+struct bench_verdict report_ratios(FILE *file,
+                                   const struct bench_workload *workload,
+                                   const struct stats *stats, bool bars);
 void report_ratios_head(FILE *file);
-unsigned report_ratios_json(FILE *file, const struct bench_workload *workload,
-                            const struct stats *stats, bool bars);
+struct bench_verdict report_ratios_json(FILE *file,
+                                        const struct bench_workload *workload,
+                                        const struct stats *stats, bool bars);
 
 /* The medians of all series that have lines: a row for each x, a column for each
  * line. */

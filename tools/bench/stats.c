@@ -53,6 +53,16 @@ double samples_percentile(struct samples *samples, double percentile)
     return samples->values[index < samples->count ? index : samples->count - 1];
 }
 
+double samples_median(struct samples *samples)
+{
+    const double upper = samples_percentile(samples, 50); /* Sorts them. */
+    const size_t middle = samples->count / 2;
+
+    return samples->count % 2 == 1
+               ? upper
+               : (samples->values[middle - 1] + samples->values[middle]) / 2;
+}
+
 void samples_free(struct samples *samples)
 {
     free(samples->values);
@@ -119,7 +129,7 @@ double stats_median(const struct stats *stats, const char *name)
     for (size_t i = 0; i < samples->count; i++) {
         samples_add(&copy, samples->values[i]);
     }
-    median = samples_percentile(&copy, 50);
+    median = samples_median(&copy);
     samples_free(&copy);
     return median;
 }
@@ -132,6 +142,7 @@ void stats_spread(const struct stats *stats, const char *numerator,
     const struct samples *below =
         denominator == NULL ? NULL : samples_of(stats, denominator);
 
+    assert(below == NULL || below->count >= above->count);
     for (size_t i = 0; i < above->count; i++) {
         const double ratio =
             above->values[i] / (below == NULL ? constant : below->values[i]);

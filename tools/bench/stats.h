@@ -20,6 +20,8 @@ struct samples {
 void samples_add(struct samples *samples, double value);
 /* `percentile` 0 to 100. Sorts. At least one sample. */
 double samples_percentile(struct samples *samples, double percentile);
+/* Of an even count the mean of the two in the middle. */
+double samples_median(struct samples *samples);
 void samples_free(struct samples *samples);
 
 /* Series by name, one sample a round. Zero-initialize. */

@@ -74,6 +74,7 @@ char *bench_store_load(const char *parent, const char *name, uint64_t count)
     bench_directory(parent, name, directory);
     store = bench_store_create(directory);
     bench_store_put_items(store, NULL, count);
+    bench_store_settle(store);
     bench_store_close(store);
     return must_have(strdup(directory));
 }
@@ -168,17 +169,19 @@ void bench_store_commit_deletes(struct stele *store, const uint64_t *numbers,
     free(keys);
 }
 
-void bench_store_delete_all(struct stele *store)
+double bench_store_delete_all_us(struct stele *store, const char *table)
 {
     struct stele_error error = {0};
+    const uint64_t start_ns = clock_ns();
     struct stele_batch *batch;
 
     must(stele_batch_create(&batch, &error), &error);
-    must(stele_batch_delete_prefix(batch, item_table, ITEM_PREFIX,
+    must(stele_batch_delete_prefix(batch, table, ITEM_PREFIX,
                                    sizeof ITEM_PREFIX - 1, &error),
          &error);
     must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
     stele_batch_destroy(batch);
+    return (double)(clock_ns() - start_ns) / 1e3;
 }
 
 uint64_t bench_store_items(struct stele *store)
@@ -255,6 +258,13 @@ void bench_store_checkpoint(struct stele *store)
     struct stele_error error = {0};
 
     must(stele_checkpoint(store, &error), &error);
+}
+
+void bench_store_settle(struct stele *store)
+{
+    struct stele_error error = {0};
+
+    must(stele_snapshot(store, NULL, &error), &error);
 }
 
 void bench_directory(const char *parent, const char *name,
@@ -343,6 +353,16 @@ void bench_store_write_at_random(struct stele *store, uint64_t items,
         must(stele_commit(store, batch, durability, NULL, &error), &error);
     }
     stele_batch_destroy(batch);
+}
+
+uint64_t *numbers_in_order(uint64_t count)
+{
+    uint64_t *numbers = must_have(malloc(count * sizeof numbers[0]));
+
+    for (uint64_t i = 0; i < count; i++) {
+        numbers[i] = i;
+    }
+    return numbers;
 }
 
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,

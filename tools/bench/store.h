@@ -44,13 +44,11 @@ void bench_batch_put_items(struct stele_batch *batch, const char *table,
 void bench_store_put_items(struct stele *store, const uint64_t *numbers,
                            uint64_t count);
 
-/* One durable commit each: of puts or deletes of the items with these numbers, of a
- * delete of all items by their prefix. */
+/* One durable commit each: of puts or deletes of the items with these numbers. */
 void bench_store_commit_puts(struct stele *store, const uint64_t *numbers,
                              uint64_t count);
 void bench_store_commit_deletes(struct stele *store, const uint64_t *numbers,
                                 uint64_t count);
-void bench_store_delete_all(struct stele *store);
 
 /* Items in it; batches that this handle committed. */
 uint64_t bench_store_items(struct stele *store);
@@ -65,6 +63,10 @@ void bench_store_overwrite(struct stele *store, const uint64_t *numbers,
                            uint64_t count, uint64_t *next, uint64_t percent);
 
 /* The memtable is empty then. */
+/* A snapshot, which takes a checkpoint before: no such work becomes due by what was
+ * written until now. */
+void bench_store_settle(struct stele *store);
+
 void bench_store_checkpoint(struct stele *store);
 
 enum { BENCH_PATH_BYTES = 4096 };
@@ -97,6 +99,11 @@ double bench_store_delete_us(struct stele *store,
 /* There are so many items now, or die. */
 void bench_store_must_hold(struct stele *store, uint64_t items);
 
+/* Delete all items of the table by their prefix, durably. Returns how long it took. */
+double bench_store_delete_all_us(struct stele *store, const char *table);
+
+/* 0 to count - 1; to be freed. */
+uint64_t *numbers_in_order(uint64_t count);
 /* `count` different numbers below `range`, in random order. */
 void random_numbers(uint64_t *numbers, uint64_t count, uint64_t range,
                     uint64_t *seed);

@@ -36,7 +36,7 @@ static void stele_delete_items(void *store, const uint64_t *numbers,
 
 static void stele_delete_all(void *store)
 {
-    bench_store_delete_all(store);
+    (void)bench_store_delete_all_us(store, item_table);
 }
 
 static uint64_t stele_items(void *store)
@@ -50,6 +50,11 @@ static uint64_t stele_commits(void *store)
 }
 
 static void stele_settle(void *store)
+{
+    bench_store_settle(store);
+}
+
+static void stele_finish(void *store)
 {
     bench_store_checkpoint(store);
     bench_store_close(store);
@@ -92,9 +97,9 @@ static void lmdb_close(void *store)
 
 static const struct subject subjects[] = {
     {"stele", stele_create, stele_reopen, stele_put_items, stele_delete_items,
-     stele_delete_all, stele_items, stele_commits, stele_settle},
+     stele_delete_all, stele_items, stele_commits, stele_settle, stele_finish},
     {"lmdb", lmdb_open, lmdb_open, lmdb_put, lmdb_delete, lmdb_delete_all,
-     lmdb_items, lmdb_commits, lmdb_close},
+     lmdb_items, lmdb_commits, NULL, lmdb_close},
 };
 
 const struct subject *subject_named(const char *name)

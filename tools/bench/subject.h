@@ -17,6 +17,8 @@ struct subject {
     void (*delete_all)(void *store); /* By their prefix. */
     uint64_t (*items)(void *store);
     uint64_t (*commits)(void *store); /* By this handle, or since ever. */
+    /* Nothing is due any more that is not the next commits'. NULL: it never is. */
+    void (*settle)(void *store);
     void (*close)(void *store); /* What the commits owe is written before. */
 };
 

@@ -126,7 +126,7 @@ static double loop_us(struct batch_delete *self)
 static void add_median(struct stats *stats, const char *what, const char *line,
                        uint64_t ops, struct samples *samples)
 {
-    stats_add_point(stats, what, line, ops, samples_percentile(samples, 50));
+    stats_add_point(stats, what, line, ops, samples_median(samples));
     samples_free(samples);
 }
 

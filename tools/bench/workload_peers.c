@@ -4,15 +4,15 @@
  *
  * All do the same through one interface (tools/bench/peers/peer.h), and make each
  * write durable. In a round each has a turn: it is opened, everything is measured,
- * it is closed; so no two are open at once, and what one does in the background does
- * not hit another. A batch is encoded, or a transaction filled, within the time that
+ * it is closed; so no two are open at once, and what one leaves to be written is
+ * written before the next one begins. A batch is encoded, or a transaction filled, within the time that
  * counts. What was deleted is put back outside of it, and counted once for each
  * size.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "tools/bench/bench.h"
 #include "tools/bench/crowd.h"
@@ -42,6 +42,7 @@ struct peers_workload {
     struct turn_items items;
     uint64_t *numbers;
     uint64_t seed;
+    unsigned rounds; /* That are over. */
 };
 
 /* ---- The directories ---------------------------------------------------------------- */
@@ -154,7 +155,7 @@ static void measure_put(struct peers_workload *self, const struct turn *turn,
         samples_add(&samples, (double)(clock_ns() - start_ns) / 1e3);
     }
     snprintf(name, sizeof name, "peer_put@%s", turn->peer->name);
-    stats_add(stats, name, samples_percentile(&samples, 50));
+    stats_add(stats, name, samples_median(&samples));
     samples_free(&samples);
 }
 
@@ -192,7 +193,7 @@ static void measure_loop_delete(struct peers_workload *self,
         turn_put(turn, &self->items, done);
     }
     add(stats, "peer_loop_delete", turn, LOOP_DELETES,
-        samples_percentile(&samples, 50));
+        samples_median(&samples));
     samples_free(&samples);
 }
 
@@ -215,7 +216,7 @@ static void measure_delete(struct peers_workload *self, const struct turn *turn,
         }
         turn_put(turn, &self->items, ops);
     }
-    add(stats, "peer_delete", turn, ops, samples_percentile(&samples, 50));
+    add(stats, "peer_delete", turn, ops, samples_median(&samples));
     samples_free(&samples);
 }
 
@@ -276,13 +277,6 @@ static void measure_threads(const struct peers_workload *self,
 
 /* ---- A range ---------------------------------------------------------------------------------- */
 
-/* Of those that delete ranges as such, and do not look for what is in them. */
-static bool deletes_ranges_at_once(const struct peer *peer)
-{
-    return strcmp(peer->name, "stele") == 0 ||
-           strcmp(peer->name, "rocksdb") == 0;
-}
-
 /* In a store of its own, which is closed and opened again behind the loading: that
  * is settled then, as far as the store does that. */
 static void measure_prefix_delete(struct peers_workload *self,
@@ -331,18 +325,34 @@ static void measure_all(struct peers_workload *self, const struct peer *peer,
     turn_close(&turn);
 }
 
+static void take_turn(struct peers_workload *self, const struct peer *peer,
+                      struct stats *stats)
+{
+    sync(); /* What another one has left to be written. */
+    measure_all(self, peer, stats);
+    if (peer->delete_range != NULL) {
+        sync();
+        measure_prefix_delete(self, peer, stats);
+    }
+}
+
+/* Each round begins with another one, so that nobody always follows the same. */
 static void peers_round(void *workload, struct stats *stats)
 {
     struct peers_workload *self = workload;
+    size_t count = 0;
 
-    for (size_t i = 0; peers[i] != NULL; i++) {
-        if (self->there[i]) {
-            measure_all(self, peers[i], stats);
-            if (deletes_ranges_at_once(peers[i])) {
-                measure_prefix_delete(self, peers[i], stats);
-            }
+    while (peers[count] != NULL) {
+        count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const size_t turn = (self->rounds + i) % count;
+
+        if (self->there[turn]) {
+            take_turn(self, peers[turn], stats);
         }
     }
+    self->rounds++;
 }
 
 static void peers_finish(void *workload)

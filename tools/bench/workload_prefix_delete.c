@@ -26,35 +26,23 @@ static void *prefix_delete_start(const char *directory,
     return self;
 }
 
-static double delete_all_us(struct stele *store)
-{
-    struct stele_error error = {0};
-    struct stele_batch *batch;
-    const uint64_t start_ns = clock_ns();
-
-    must(stele_batch_create(&batch, &error), &error);
-    must(stele_batch_delete_prefix(batch, item_table, "item/", 5, &error),
-         &error);
-    must(stele_commit(store, batch, STELE_DURABLE, NULL, &error), &error);
-    stele_batch_destroy(batch);
-    return (double)(clock_ns() - start_ns) / 1e3;
-}
-
 static void prefix_delete_round(void *workload, struct stats *stats)
 {
     struct prefix_delete *self = workload;
     struct samples puts = {0};
 
     bench_store_put_items(self->store, NULL, self->keys);
+    bench_store_settle(self->store);
     bench_store_must_hold(self->store, self->keys);
     for (int i = 0; i < PUTS; i++) {
         if (i == PUTS / 2) {
-            stats_add(stats, "prefix_delete", delete_all_us(self->store));
+            stats_add(stats, "prefix_delete",
+                      bench_store_delete_all_us(self->store, item_table));
         }
         samples_add(&puts, bench_store_put_us(self->store, "others", "key"));
     }
     bench_store_must_hold(self->store, 0);
-    stats_add(stats, "prefix_delete.put", samples_percentile(&puts, 50));
+    stats_add(stats, "prefix_delete.put", samples_median(&puts));
     samples_free(&puts);
 }
 

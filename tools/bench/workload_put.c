@@ -49,8 +49,8 @@ static void put_round(void *workload, struct stats *stats)
         floor_file_append(put->floor, 4096);
         samples_add(&floor, (double)(clock_ns() - start_ns) / 1e3);
     }
-    stats_add(stats, "put.p50", samples_percentile(&stele, 50));
-    stats_add(stats, "put.floor_p50", samples_percentile(&floor, 50));
+    stats_add(stats, "put.p50", samples_median(&stele));
+    stats_add(stats, "put.floor_p50", samples_median(&floor));
     stats_add(stats, "put.p99", samples_percentile(&stele, 99));
     stats_add(stats, "put.floor_p99", samples_percentile(&floor, 99));
     samples_free(&stele);

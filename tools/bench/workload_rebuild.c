@@ -4,7 +4,7 @@
  * One store with many items. In each round some of them change and a snapshot is
  * taken; then index/ is removed, and the next open loads the snapshot and replays
  * the log behind it. The state before and after is compared by a digest of every
- * table, key, value and LSN.
+ * item: key, value and LSN.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -82,8 +82,8 @@ static void measure_latency(struct relaxed *self, struct stats *stats)
         samples_add(&floor, (double)(clock_ns() - start_ns) / 1e3);
     }
     stele_batch_destroy(batch);
-    stats_add(stats, "relaxed.p50", samples_percentile(&stele, 50));
-    stats_add(stats, "relaxed.floor_p50", samples_percentile(&floor, 50));
+    stats_add(stats, "relaxed.p50", samples_median(&stele));
+    stats_add(stats, "relaxed.floor_p50", samples_median(&floor));
     stats_add(stats, "relaxed.p99", samples_percentile(&stele, 99));
     stats_add(stats, "relaxed.floor_p99", samples_percentile(&floor, 99));
     samples_free(&stele);

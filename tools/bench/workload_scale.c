@@ -110,7 +110,7 @@ static void add_medians(const struct scale *self, struct stats *stats,
                         const char *line, struct samples samples[])
 {
     for (size_t i = 0; i < self->count; i++) {
-        add_time(self, stats, line, i, samples_percentile(&samples[i], 50));
+        add_time(self, stats, line, i, samples_median(&samples[i]));
         samples_free(&samples[i]);
     }
 }
@@ -230,7 +230,7 @@ static double get_ns(struct scale *self, const struct sized *sized)
         samples_add(&gets, (double)(clock_ns() - start_ns) / GETS_AT_ONCE);
     }
     stele_view_close(view);
-    p50 = samples_percentile(&gets, 50);
+    p50 = samples_median(&gets);
     samples_free(&gets);
     return p50;
 }
@@ -271,7 +271,7 @@ static void measure_reads(struct scale *self, struct stats *stats)
         for (uint64_t repeat = 0; repeat < self->repeats; repeat++) {
             samples_add(&scans, scan_ns(sized, count));
         }
-        add(stats, "scale_read@scan", sized, samples_percentile(&scans, 50));
+        add(stats, "scale_read@scan", sized, samples_median(&scans));
         samples_free(&scans);
     }
 }

@@ -22,6 +22,7 @@ struct threads {
     struct floor_log *floor;
     uint64_t items;
     uint64_t duration_ms;
+    unsigned rounds; /* Begun. */
 };
 
 static void commit_to_store(void *context, void *thread, uint64_t item)
@@ -66,6 +67,7 @@ static void *threads_start(const char *directory, const struct bench_size *size)
     threads->items = size->items;
     threads->duration_ms = size->threads_ms;
     bench_store_put_items(threads->store, NULL, size->items);
+    bench_store_settle(threads->store);
     return threads;
 }
 
@@ -73,9 +75,19 @@ static void threads_round(void *workload, struct stats *stats)
 {
     struct threads *threads = workload;
 
+    threads->rounds++;
     for (size_t i = 0; i < THREAD_COUNTS; i++) {
+        /* What one leaves behind for the disk, the other meets: in turns. */
+        if (threads->rounds % 2 == 0) {
+            measure(threads, stats, "bare_log", thread_counts[i],
+                    commit_to_floor);
+        }
         measure(threads, stats, "stele", thread_counts[i], commit_to_store);
-        measure(threads, stats, "bare_log", thread_counts[i], commit_to_floor);
+        bench_store_checkpoint(threads->store);
+        if (threads->rounds % 2 == 1) {
+            measure(threads, stats, "bare_log", thread_counts[i],
+                    commit_to_floor);
+        }
     }
 }
 

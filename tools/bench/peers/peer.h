@@ -40,7 +40,8 @@ struct peer {
     /* The value does not matter. */
     void (*delete)(void *db, void *thread, const struct peer_item *items,
                    size_t count);
-    /* All keys from <= key < to. NULL: there is no such thing. */
+    /* All keys from <= key < to, without looking for what is there. NULL: there is
+     * no such thing. */
     void (*delete_range)(void *db, void *thread, const char *from,
                          const char *to);
     /* How many items there are. Not for what is measured. */

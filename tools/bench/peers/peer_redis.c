@@ -34,9 +34,12 @@ static pid_t running;
 /* At exit, also from die(): before the directory is removed under it. */
 static void kill_server(void)
 {
-    if (running != 0) {
-        kill(running, SIGKILL);
-        waitpid(running, NULL, 0);
+    const pid_t server = running;
+
+    running = 0;
+    if (server != 0) {
+        kill(server, SIGKILL);
+        waitpid(server, NULL, 0);
     }
 }
 

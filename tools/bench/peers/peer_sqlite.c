@@ -22,7 +22,6 @@ enum statement {
     COMMIT,
     PUT,
     DELETE,
-    DELETE_RANGE,
     COUNT,
     STATEMENTS,
 };
@@ -32,7 +31,6 @@ static const char *const statement_texts[STATEMENTS] = {
     [COMMIT] = "COMMIT",
     [PUT] = "INSERT OR REPLACE INTO items VALUES (?, ?)",
     [DELETE] = "DELETE FROM items WHERE key = ?",
-    [DELETE_RANGE] = "DELETE FROM items WHERE key >= ? AND key < ?",
     [COUNT] = "SELECT count(*) FROM items",
 };
 
@@ -173,16 +171,6 @@ static void sqlite_delete(void *db, void *thread, const struct peer_item *items,
     commit(db, thread);
 }
 
-static void sqlite_delete_range(void *db, void *thread, const char *from,
-                                const char *to)
-{
-    begin(db, thread);
-    bind(thread, DELETE_RANGE, 1, from, strlen(from));
-    bind(thread, DELETE_RANGE, 2, to, strlen(to));
-    run(thread, DELETE_RANGE);
-    commit(db, thread);
-}
-
 static uint64_t sqlite_count(void *db, void *thread)
 {
     struct connection *connection = thread;
@@ -206,6 +194,5 @@ const struct peer peer_sqlite = {
     .thread_end = sqlite_thread_end,
     .put = sqlite_put,
     .delete = sqlite_delete,
-    .delete_range = sqlite_delete_range,
     .count = sqlite_count,
 };

@@ -142,47 +142,6 @@ static void wiredtiger_delete(void *db, void *thread,
     write_all(thread, items, count, delete_one);
 }
 
-/* To the first key at or after `key`. False: there is none. */
-static bool seek(WT_CURSOR *cursor, const char *key)
-{
-    int order;
-    int result;
-
-    set_key(cursor, key, strlen(key));
-    result = cursor->search_near(cursor, &order);
-    if (result == 0 && order < 0) {
-        result = cursor->next(cursor);
-    }
-    if (result != WT_NOTFOUND) {
-        check(result);
-    }
-    return result == 0;
-}
-
-/* truncate() removes both ends, too. An unpositioned prev() is the last key. */
-static void wiredtiger_delete_range(void *db, void *thread, const char *from,
-                                    const char *to)
-{
-    WT_SESSION *handle = ((struct session *)thread)->handle;
-    WT_CURSOR *first = open_cursor(handle);
-    WT_CURSOR *last = open_cursor(handle);
-    int order = 1;
-
-    (void)db;
-    check(handle->begin_transaction(handle, NULL));
-    if (seek(first, from)) {
-        (void)seek(last, to);
-        check(last->prev(last));
-        check(first->compare(first, last, &order));
-    }
-    if (order <= 0) {
-        check(handle->truncate(handle, NULL, first, last, NULL));
-    }
-    check(handle->commit_transaction(handle, NULL));
-    check(first->close(first));
-    check(last->close(last));
-}
-
 static uint64_t wiredtiger_count(void *db, void *thread)
 {
     WT_CURSOR *cursor = ((struct session *)thread)->cursor;
@@ -208,6 +167,5 @@ const struct peer peer_wiredtiger = {
     .thread_end = wiredtiger_thread_end,
     .put = wiredtiger_put,
     .delete = wiredtiger_delete,
-    .delete_range = wiredtiger_delete_range,
     .count = wiredtiger_count,
 };
