@@ -173,11 +173,12 @@ enum stele_status io_file_sync(struct io_file *file,
                                struct stele_error *error) STELE_MUST_CHECK;
 
 /*
- * Have the disk write these bytes now, and wait until it has: a later sync of all of
- * them at once would hold up every other file's sync for as long as it takes. No
- * promise: what was written is durable after io_file_sync() only (neither the disk's
- * cache nor the file system's metadata is flushed: sync_file_range). After a failure
- * the same holds as after a failed sync. Does nothing where the system has no such call.
+ * Have the disk begin to write these bytes, and wait until it has written what lies
+ * before them, so that little is under way at any time: a later sync of all of them
+ * at once would hold up every other file's sync for as long as it takes. No promise:
+ * what was written is durable after io_file_sync() only (neither the disk's cache nor
+ * the file system's metadata is flushed: sync_file_range). After a failure the same
+ * holds as after a failed sync. Does nothing where the system has no such call.
  */
 enum stele_status io_file_write_back(struct io_file *file, uint64_t offset,
                                      uint64_t bytes, struct stele_error *error)

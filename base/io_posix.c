@@ -239,12 +239,15 @@ static int posix_sync_data(struct io *io, int fd)
 static int posix_write_back(struct io *io, int fd, uint64_t offset,
                             uint64_t bytes)
 {
-    const int result = result_or_errno(
-        sync_file_range(fd, (off64_t)offset, (off64_t)bytes,
-                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                            SYNC_FILE_RANGE_WAIT_AFTER));
+    int result = sync_file_range(fd, (off64_t)offset, (off64_t)bytes,
+                                 SYNC_FILE_RANGE_WRITE);
 
     (void)io;
+    if (result == 0 && offset > 0) {
+        result = sync_file_range(fd, 0, (off64_t)offset,
+                                 SYNC_FILE_RANGE_WAIT_BEFORE);
+    }
+    result = result_or_errno(result);
     return result == -ENOSYS ? 0 : result;
 }
 

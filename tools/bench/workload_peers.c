@@ -70,6 +70,14 @@ static void check_range(const struct turn *turn, uint64_t items)
     turn_must_hold(turn, items);
 }
 
+static void load(struct turn *turn, struct turn_items *items, uint64_t count)
+{
+    turn_load(turn, items, count);
+    if (turn->peer->settle != NULL) {
+        turn->peer->settle(turn->db);
+    }
+}
+
 static void *peers_start(const char *directory, const struct bench_size *size)
 {
     struct peers_workload *self = must_have(calloc(1, sizeof *self));
@@ -84,7 +92,7 @@ static void *peers_start(const char *directory, const struct bench_size *size)
 
         self->there[i] = open_turn(self, &turn, peers[i], "");
         if (self->there[i]) {
-            turn_load(&turn, &self->items, size->items);
+            load(&turn, &self->items, size->items);
             if (peers[i]->delete_range != NULL) {
                 check_range(&turn, size->items);
             }
@@ -287,7 +295,7 @@ static void measure_prefix_delete(struct peers_workload *self,
     uint64_t start_ns;
 
     (void)open_turn(self, &turn, peer, "-range");
-    turn_load(&turn, &self->items, self->size.prefix_keys);
+    load(&turn, &self->items, self->size.prefix_keys);
     turn_close(&turn);
 
     (void)open_turn(self, &turn, peer, "-range");

@@ -44,6 +44,9 @@ struct peer {
      * no such thing. */
     void (*delete_range)(void *db, void *thread, const char *from,
                          const char *to);
+    /* Do what loading made due, which would hit what is measured next. NULL: nothing
+     * is, or closing does it. */
+    void (*settle)(void *db);
     /* How many items there are. Not for what is measured. */
     uint64_t (*count)(void *db, void *thread);
     /* How many memtables were filled and written out so far, by this handle. NULL:

@@ -83,6 +83,11 @@ static void leveldb_peer_delete(void *db, void *thread,
     commit(db, batch);
 }
 
+static void leveldb_peer_settle(void *db)
+{
+    leveldb_compact_range(((struct leveldb *)db)->handle, NULL, 0, NULL, 0);
+}
+
 static uint64_t leveldb_peer_count(void *db, void *thread)
 {
     const struct leveldb *leveldb = db;
@@ -110,5 +115,6 @@ const struct peer peer_leveldb = {
     .close = leveldb_peer_close,
     .put = leveldb_peer_put,
     .delete = leveldb_peer_delete,
+    .settle = leveldb_peer_settle,
     .count = leveldb_peer_count,
 };

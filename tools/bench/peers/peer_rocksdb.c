@@ -90,6 +90,11 @@ static void rocksdb_peer_delete_range(void *db, void *thread, const char *from,
     commit(db, batch);
 }
 
+static void rocksdb_peer_settle(void *db)
+{
+    rocksdb_compact_range(((struct rocksdb *)db)->handle, NULL, 0, NULL, 0);
+}
+
 static uint64_t rocksdb_peer_count(void *db, void *thread)
 {
     const struct rocksdb *rocksdb = db;
@@ -118,5 +123,6 @@ const struct peer peer_rocksdb = {
     .put = rocksdb_peer_put,
     .delete = rocksdb_peer_delete,
     .delete_range = rocksdb_peer_delete_range,
+    .settle = rocksdb_peer_settle,
     .count = rocksdb_peer_count,
 };

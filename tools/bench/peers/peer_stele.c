@@ -89,6 +89,13 @@ static void stele_peer_delete_range(void *db, void *thread, const char *from,
     commit(db, batch);
 }
 
+static void stele_peer_settle(void *db)
+{
+    struct stele_error error = {0};
+
+    must(stele_snapshot(db, NULL, &error), &error);
+}
+
 static uint64_t stele_peer_count(void *db, void *thread)
 {
     struct stele_error error = {0};
@@ -119,6 +126,7 @@ const struct peer peer_stele = {
     .put = stele_peer_put,
     .delete = stele_peer_delete,
     .delete_range = stele_peer_delete_range,
+    .settle = stele_peer_settle,
     .count = stele_peer_count,
     .memtables_filled = stele_peer_memtables_filled,
 };
